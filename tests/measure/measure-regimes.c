@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs all predictors on habits that are not the mixture's own model (util/regimes.h), with
- * equal budgets, for the figures of docs/predictors.md. Hit rates are means over the seeds. The row
- * "bound" shows the hits of a selection that contains nothing but objects of the application that
- * starts next, the smallest first. No selection has more hits within its budget.
+/* Measures all predictors, with equal budgets, on habits that the mixture's own model does not
+ * describe (util/regimes.h), for the figures of docs/predictors.md. Hit rates are means over the
+ * seeds. The row "bound" shows the hits of a selection that contains nothing but objects of the
+ * application that starts next, the smallest first. No selection has more hits within its budget.
  *
- *     measure-regimes [SEEDS [FIRST-SEED [REGIME,… [PREDICTOR,… [BUDGET,…]]]]]      3, 1, all, all,
- *                                                                                   10,20,30,50 */
+ *     measure-regimes [SEEDS [FIRST-SEED [REGIME,… [PREDICTOR,… [BUDGET,…]]]]]
+ *
+ * Without arguments it uses 3 seeds from 1 on, all regimes, all predictors and the budgets
+ * 10,20,30,50, in percent of the size of all objects. */
 
 #include "evaluate/predictor.h"
 #include "util/regimes.h"
@@ -68,7 +70,7 @@ static int compare_bytes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The number of the item's objects that fit into the budget. */
+/* Returns how many of the item's objects fit into the budget, the smallest first. */
 static uint32_t count_fitting(const SimulateInput *in, ItemParts item, uint64_t budget)
 {
     _cleanup_free_ uint64_t *bytes = calloc(item.n + 1, sizeof(*bytes));
@@ -161,7 +163,8 @@ static void print_row(const char *name, const Row *row, unsigned n)
     printf(" | loss %6.3f next %5.3f\n", row->log_loss / n, row->next / n);
 }
 
-/* Bins of at least 200 guesses in which promised and observed frequency differ by more than 0.1. */
+/* Prints the bins of at least 200 guesses in which the promised and the observed frequency differ
+ * by more than 0.1. */
 static void print_bins(const Row *row, const char *regime)
 {
     for (unsigned h = 0; h < 3; h++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Measures the cost of the mixture as applications, maps and events grow: prints one line per size,
- * tab separated, for docs/predictors.md and its plot. The workload simulates many users (or
- * projects) on one machine: applications come in groups of twenty, a session uses one group, and
- * one start in fifty is of any application.
+/* Measures the cost of the mixture for growing numbers of applications, maps and events. Prints one
+ * line for each size, separated by tabs, for docs/predictors.md and its plot. The workload
+ * simulates many users (or projects) on one machine: applications come in groups of twenty, a
+ * session uses one group, and one start in fifty is of any application.
  *
- *     measure-scale [APPLICATIONS MAPS EVENTS]   one size only */
+ *     measure-scale [APPLICATIONS MAPS EVENTS]   measures only this size */
 
 #include "evaluate/random.h"
 #include "predict/mixture.h"
@@ -34,7 +34,7 @@ static double mebibytes(size_t bytes)
     return (double)bytes / (1024 * 1024);
 }
 
-/* The next event: 0, or -ENOMEM. */
+/* The state of the workload, from which next_event() draws one event after the other. */
 typedef struct Source {
     Random random;
     uint32_t n_applications, group;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Measures the cost of the session cycle: CPU per cycle, as a share of one core with a cycle of 20
- * s, and memory.
+/* Measures the cost of the session cycle: the processor time of a cycle, the share of one core if a
+ * cycle begins every 20 s, and the memory.
  *
- *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]      100, 1000 and 500
+ *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]
  *
- * Makes MAPS/2 files below DIR/m (on a local block-backed filesystem; two maps each), a model in
- * which every application uses sixty of them, and habits of twenty applications a group. Then runs
- * cycles one after the other. An application starts or exits before each cycle. The program waits
- * until each pass is over and prints the times. With STATE the model is written there, too, so that
- * headstartd can run on it: --root=DIR --state=STATE --stage=session. */
+ * The defaults are 100 applications, 1000 maps and 500 cycles. The program makes MAPS/2 files of
+ * two maps each below DIR/m, which must be on a local filesystem on a block device, a model in
+ * which every application uses sixty of these files, and habits of groups of twenty applications.
+ * Then it runs cycles one after the other. An application starts or exits before each cycle. The
+ * program waits until each pass is over and prints the times. With STATE the model is written
+ * there, too, so that headstartd can run on it: --root=DIR --state=STATE --stage=session. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -66,7 +67,7 @@ static int make_files(const Measure *m)
     return r;
 }
 
-/* A session in which every application opens its files. */
+/* Makes a model from one session in which every application opens its files. */
 static int make_model(Measure *m, Model **ret)
 {
     Trace *t = trace_new(STAGE_SESSION);
@@ -208,7 +209,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         r = prefetch_thread_new(m->dir, 0, &thread);
     if (r >= 0)
         r = begin(m);
-    for (unsigned i = 0; r >= 0 && i < 5; i++) /* each reads what is missing */
+    for (unsigned i = 0; r >= 0 && i < 5; i++) /* each cycle reads what is missing */
         r = one_cycle(m, thread);
     cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; r >= 0 && i < n_cycles; i++) {

@@ -3,16 +3,17 @@
 /* A fake of systemd and logind on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS), with the parts that
  * headstartd uses. Reads commands, one per line, and answers each with "done":
  *
- *     appear | disappear              takes, gives back the name of logind (and systemd: appear)
- *     manager STATE | target STATE    ActiveState of the display manager and the default target;
- *                                     "queued" and "not-found" are inactive ones
- *     finished                        the boot has
- *     new ID UID CLASS TYPE SEAT [SERVICE]  a session opens; SEAT - is none
- *     state ID STATE | type ID TYPE
- *     gone ID
- *     silent                          from here on calls are not answered
+ *     appear                          takes the names of systemd and logind on the bus
+ *     disappear                       gives back the name of logind
+ *     manager STATE | target STATE    sets the ActiveState of the display manager or of the default
+ *                                     target; with "queued" and "not-found" it is "inactive"
+ *     finished                        finishes the boot
+ *     new ID UID CLASS TYPE SEAT [SERVICE]  opens a session; SEAT "-" means no seat
+ *     state ID STATE | type ID TYPE   changes the state or the type of a session
+ *     gone ID                         ends a session
+ *     silent                          leaves all later calls without an answer
  *
- * It ends with its input or its bus. */
+ * The program ends when its input ends or the bus closes the connection. */
 
 #include "base/macros.h"
 
@@ -118,7 +119,7 @@ static int get_version(sd_bus *b, const char *path, const char *interface, const
     return sd_bus_message_append(reply, "s", "252");
 }
 
-/* The other times of the boot are fixed. */
+/* Answers with a time of the boot before its end. These times are fixed. */
 static int get_stamp(sd_bus *b, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *arg, sd_bus_error *error)
 {
@@ -287,8 +288,8 @@ static int change_session(const char *arguments, bool type)
         return -EINVAL;
     opens = !type && strcmp(s->state, "opening") == 0;
     memcpy(type ? s->type : s->state, value, sizeof(value));
-    /* Like logind, the signal never contains State, and there is no signal at the end of
-     * opening. */
+    /* The signal of logind never contains State either, and logind sends no signal when a session
+     * leaves the state "opening". */
     if (opens)
         return 0;
     return sd_bus_emit_properties_changed(bus, s->path, "org.freedesktop.login1.Session",

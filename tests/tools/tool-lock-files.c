@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tool-lock-files FILE…: keeps the files in memory until its input ends, and prints "locked" when
- * it does. It is used on kernels that reclaim cold pages within seconds. */
+/* tool-lock-files FILE…: locks the files in memory until its input ends. It prints "locked" as soon
+ * as all files are locked. Tests use it on kernels that reclaim cold pages within seconds. */
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * or PATH<TAB>OFFSET<TAB>LENGTH for a range of it (several lines per file are allowed); a plain
  * PATH is read whole. Paths begin with a mount point.
  *
- *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   as the pack's fields
+ *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   set these fields of the pack
  *     --metadata          adds the metadata that libext2fs finds for the files and directories
  *     --device-size=N     stores this size of the device, for example a wrong one
  *     --volatile          marks all files as written in place
@@ -38,7 +38,7 @@ typedef struct Wanted {
 typedef struct Options {
     Stage stage;
     Policy policy;
-    int device_class; /* < 0: that of the volume */
+    int device_class; /* < 0: the class of the volume's device */
     uint64_t deadline, control, device_size;
     bool metadata, written_in_place;
 } Options;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* tool-open-files UID COUNT SECONDS DIRECTORY: as user UID, opens the files of the directory in
- * turn until it has opened COUNT files. It spreads them evenly over SECONDS, or takes longer.
- * Prints the number of opens and the seconds that they took. */
+ * turn until it has opened COUNT files. It spreads the opens evenly over SECONDS; if that is too
+ * fast for the machine, it takes longer. Prints the number of opens and the seconds that they took.
+ */
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chains as separate JSON text, for tests: equal text means equal knowledge. */
+/* Chains as a JSON text of their own, for tests: if two texts are equal, the chains have learned
+ * the same. */
 
 #include "base/json-util.h"
 #include "predict/chains-json.h"
 
-/* The caller frees *ret. 0, the error of chains_write(), -ENOMEM. */
+/* Writes the chains to *ret, which the caller frees. Returns 0, the error of chains_write(), or
+ * -ENOMEM. */
 static inline int chains_to_json(const Chains *c, char **ret)
 {
     _cleanup_json_writer_ JsonWriter w = {.compact = true};
@@ -16,7 +18,8 @@ static inline int chains_to_json(const Chains *c, char **ret)
     return r < 0 ? r : json_writer_finish(&w, ret, &size);
 }
 
-/* 0, -EBADMSG (no JSON), -E2BIG, the error of chains_read(). */
+/* Reads chains from the text. Returns 0, -EBADMSG (no JSON), -E2BIG, or the error of chains_read().
+ */
 static inline int chains_from_json(const char *text, size_t size, Chains **ret)
 {
     _cleanup_json_document_ JsonDocument d = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shared by the tests of predictors. Symbols are letters: 'A' is item 0. */
+/* Functions that the tests of predictors share. Symbols are letters: 'A' is item 0. */
 
 #include "evaluate/predictor.h"
 
@@ -28,7 +28,7 @@ static inline PredictorParameters defaults(const char *name)
     return p;
 }
 
-/* Observes one access per letter, a second apart. */
+/* Observes one access for each letter, all at the same time. */
 static inline void feed(Predictor *p, const char *letters)
 {
     for (; *letters; letters++)
@@ -43,7 +43,7 @@ static inline void key(const char *letters, uint32_t *ret)
         *ret++ = (uint32_t)(*letters - 'A');
 }
 
-/* Probability of a letter now; 0 if it is not predicted. */
+/* Returns the probability of a letter now, or 0 if the letter is not predicted. */
 static inline double guess_of(Predictor *p, char letter)
 {
     _cleanup_guesses_ Guesses g = {0};
@@ -55,7 +55,7 @@ static inline double guess_of(Predictor *p, char letter)
     return 0;
 }
 
-/* The predicted letters, sorted; in a static buffer. */
+/* Returns the predicted letters, sorted, in a static buffer. */
 static inline const char *guessed(Predictor *p)
 {
     static char text[64];

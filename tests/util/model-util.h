@@ -79,7 +79,7 @@ static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flag
             a.file = test_file(t, "/f", file, true);
         } else {
             a.file = test_file(t, "/f", file, false);
-            if (!t->files[a.file].directory) { /* said before */
+            if (!t->files[a.file].directory) { /* unless an earlier use names it as a directory */
                 test_ranges(ranges, PAGE, &t->files[a.file].resident);
                 t->files[a.file].size_bytes = 10 * PAGE - 5;
             }
@@ -102,8 +102,8 @@ static inline void learn(Model **m, Trace *t)
     trace_free(t);
 }
 
-/* Learns the session a year after it was recorded. The time since the trace before never counts as
- * a step of the clock, so the sessions before this trace decay by all of it. */
+/* Learns the session a year after it was recorded. The time between this session and the previous
+ * one never counts as a step of the clock, so earlier sessions decay by this whole time. */
 static inline void learn_late(Model **m, Trace *t)
 {
     assert_int_equal(model_learn(m, t, t->start_realtime + 52 * 168 * USEC_PER_HOUR), 0);
@@ -159,7 +159,7 @@ static inline const PredictedFile *predicted(const Prediction *p, const char *pa
     return NULL;
 }
 
-/* P(file needed); 0 if it is not predicted. */
+/* Returns the probability that the file is needed, or 0 if the file is not predicted. */
 static inline double chance(const Prediction *p, const char *path)
 {
     const PredictedFile *f = predicted(p, path);
@@ -167,7 +167,7 @@ static inline double chance(const Prediction *p, const char *path)
     return f ? f->probability : 0;
 }
 
-/* P(that page of the file is needed). */
+/* Returns the probability that the page of the file is needed. */
 static inline double page_chance(const Prediction *p, const char *path, uint64_t page)
 {
     const PredictedFile *f = predicted(p, path);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Adds [start, end). As range_set_insert(). */
+/* Adds [start, end). Returns -EINVAL if end < start, otherwise what range_set_insert() returns. */
 static inline int range_set_insert_span(RangeSet *s, uint64_t start, uint64_t end)
 {
     return end < start ? -EINVAL : range_set_insert(s, start, end - start);

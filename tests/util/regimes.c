@@ -83,7 +83,7 @@ static void draw_row(Random *random, double *row, unsigned n, unsigned self)
     habits_normalise(row, n);
 }
 
-/* A row in which one successor has three quarters of the weight. */
+/* Draws a row in which one successor has three quarters of the weight. */
 static void draw_sharp_row(Random *random, double *row, unsigned n, unsigned self)
 {
     unsigned favourite = (self + 1 + random_below(random, n - 1)) % n;
@@ -144,7 +144,7 @@ static void draw_user(Drawing *d, User *u)
             u->tasks[t][i] = (uint8_t)(t * TASK_LENGTH + i);
 }
 
-/* The pause before the next turn. */
+/* Draws the pause before the next turn. */
 static double draw_pause(Drawing *d, const Turn *t)
 {
     switch (d->regime) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Regimes: simulated users for the comparison of predictors, whose habits are not the mixture's own
- * model. Each regime violates one assumption. All pauses are as long as those of people. Pure.
+/* Regimes: simulated users for the comparison of predictors. The mixture's own model does not
+ * describe the habits of these users: each regime violates one of its assumptions. All pauses are
+ * as long as the pauses of people. The functions are pure.
  *
  * in-order      six applications in one fixed order, one every 15 minutes, sessions of 8 hours
  * order-two     the next application depends on the two that started last
@@ -14,8 +15,8 @@
  * never-closes  no application exits before the session ends
  * slow          independent turns, half an hour apart, in sessions of 3 to 7 hours
  *
- * The last three were written after the predictors were complete, and no predictor was changed
- * because of them:
+ * The following three were written after the predictors were complete, and no predictor was changed
+ * because of their results:
  *
  * two-users     two users alternate by weekday; on one day of ten, a holiday, the day's user has
  *               other habits
@@ -45,6 +46,6 @@ typedef enum Regime {
 const char *regime_to_string(Regime r);
 
 /* Draws sessions of one user (two for "changed" and "two-users") into an empty input, with
- * wall-clock times. *ret_training: the share of the events that only train (SimulateParameters). 0,
- * -ENOMEM, -E2BIG. */
+ * wall-clock times. *ret_training: the share of the events that only train (SimulateParameters).
+ * Returns 0, -ENOMEM or -E2BIG. */
 int regime_draw(Regime regime, uint64_t seed, SimulateInput *ret, double *ret_training);

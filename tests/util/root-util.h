@@ -20,7 +20,7 @@ typedef struct TestRoot {
     int fd;
 } TestRoot;
 
-/* Creates and opens the directory. 0, or -1 for cmocka. */
+/* Creates and opens the directory. Returns 0, or -1 for cmocka. */
 static inline int test_root_make(TestRoot *root)
 {
     strcpy(root->path, "/tmp/headstart-test-XXXXXX");
@@ -28,7 +28,7 @@ static inline int test_root_make(TestRoot *root)
     return root->fd < 0 ? -1 : 0;
 }
 
-/* Removes the directory and everything below it. 0, or another value for cmocka. */
+/* Removes the directory and everything below it. Returns 0, or another value for cmocka. */
 static inline int test_root_remove(TestRoot *root)
 {
     char command[64];

@@ -50,7 +50,8 @@ static void path_of_file(size_t i, char *buf, size_t size)
     snprintf(buf, size, k->format, (unsigned)i, word);
 }
 
-/* A property that is the same in all sessions: a number in 0..2^32-1 for each (thing, property). */
+/* Returns a property that is the same in all sessions: a number in 0..2^32-1 for each pair of
+ * `thing` and `property`. */
 static uint32_t world(const SyntheticParameters *p, uint64_t thing, uint64_t property)
 {
     Random r = {p->seed * UINT64_C(0x9e3779b97f4a7c15) ^ thing * 131 ^ property << 40};
@@ -93,7 +94,8 @@ static int add_file(const SyntheticParameters *p, Trace *t, size_t i, Random *ra
         pages += world(p, i, 6) % 400;
     f->size_bytes = (uint64_t)pages * PAGE - world(p, i, 7) % PAGE;
 
-    /* One range, or a few of a large file; a part of them differs from the last session. */
+    /* A file has one range, or a few ranges if it is large. Some ranges differ from session to
+     * session. */
     for (uint32_t at = 0, n = 0; at < pages && n < 12; n++) {
         uint32_t length = 1 + world(p, i * 16 + n, 8) % 32;
 
@@ -144,8 +146,8 @@ static int add_volume(const SyntheticParameters *p, Trace *t, Random *random)
     return trace_add_volume(t, &v, &id);
 }
 
-/* The files of an application lie in one stretch of the table; in addition it uses the libraries
- * that all use. */
+/* Draws a file of the application. These files lie in one stretch of the table; in addition the
+ * application uses libraries that all applications use. */
 static size_t file_of(const SyntheticParameters *p, size_t application, Random *random)
 {
     size_t rest = p->n_files - p->n_applications;
@@ -176,7 +178,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
             f = e;
         } else if (rest >= p->n_accesses ||
                    i * rest / p->n_accesses == (i - 1) * rest / p->n_accesses)
-            f = file_of(p, e, random); /* a repeated open; otherwise each file of the world once */
+            f = file_of(p, e, random); /* a repeated open; all other accesses open each file once */
         if (ids[f] == TRACE_NONE)
             continue;
         a.file = ids[f];
@@ -196,7 +198,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
     return 0;
 }
 
-/* Names that occur once: each is opened by one application. */
+/* Adds files with names that occur in no other session. One application opens each of them. */
 static int add_own_files(const SyntheticParameters *p, Trace *t, const uint32_t *applications)
 {
     for (unsigned i = 0; i < p->own_files; i++) {

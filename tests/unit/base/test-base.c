@@ -121,7 +121,7 @@ static void arrays_grow_and_keep(void **state)
     }
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(a[i], i);
-    /* volatile, because the compiler would otherwise detect the error and refuse to build it. */
+    /* Without volatile, the compiler would detect the error and refuse to build the test. */
     volatile size_t too_many = SIZE_MAX / 2;
     assert_int_equal(grow_array(&a, &allocated, too_many, 64), -ENOMEM);
     assert_int_equal(a[999], 999);

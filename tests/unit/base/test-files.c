@@ -198,7 +198,8 @@ static void an_output_is_replaced_and_a_symlink_to_it_stays(void **state)
     assert_true(S_ISCHR(st.st_mode));
 }
 
-/* As in /tmp: a file that another user has prepared there is neither followed nor used. */
+/* In a directory that all users may write, such as /tmp, no symlink of another user is followed,
+ * and no file of another user is written. */
 static void an_output_through_somebody_elses_symlink_is_refused(void **state)
 {
     static const char *const prepared[] = {"s/file", "s/link", "s/fifo", "s/dir"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the entries for the journal against a socket in place of the journal's. */
+/* Tests the entries for the journal with a socket of the test in place of the journal's socket. */
 
 #include "base/journal.h"
 #include "util/root-util.h"
@@ -68,7 +68,7 @@ static void too_large_an_entry_is_not_sent(void **state)
     assert_int_equal(recv(server, buf, sizeof(buf), 0), -1);
 }
 
-/* Nothing waits for a journal that does not read. */
+/* Sending an entry does not wait for a journal that does not read. */
 static void full_socket_does_not_block(void **state)
 {
     JournalEntry e;

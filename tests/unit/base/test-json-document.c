@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-/* Separately allocated, so that ASan checks its end. */
+/* A document and the copy of its text. The copy has an allocation of its own, so that ASan detects
+ * a read after its end. */
 typedef struct Text {
     JsonDocument d;
     char *copy;
@@ -32,7 +33,7 @@ static int parse(const char *text, int depth, Text *ret, const char **ret_reason
     return json_document_parse(ret->copy, size, depth, &ret->d, ret_reason);
 }
 
-/* The column "a" of a document. */
+/* Parses a document and gets its column "a". */
 static int column(const char *text, Text *t, JsonColumn *ret)
 {
     const char *reason;
@@ -175,14 +176,14 @@ static void what_is_wrong_is_refused(void **state)
             {"{\"a\":['1']}", "not valid JSON"},
             {"{'a':[1]}", "not valid JSON"},
             {"{'[1]':[1]}", "not valid JSON"},
-            {"{'\"':1,\"a\":[9]}", "not valid JSON"}, /* json-c knows such keys */
+            {"{'\"':1,\"a\":[9]}", "not valid JSON"}, /* json-c accepts such keys */
             {"{/*\"*/\"a\":[1]}", "not valid JSON"},
             {"{\"a\":[-NaN]}", "not valid JSON"},
             {"{[1]:1}", "not valid JSON"},
             {"{\"a\"[1]}", "not valid JSON"},
             {"{\"a\":1[1]}", "not valid JSON"},
             {"{\"a\":[1]1}", "not valid JSON"},
-            {"[[[[[[[[1]]]]]]]]", "not valid JSON"}, /* a level too deep */
+            {"[[[[[[[[1]]]]]]]]", "not valid JSON"}, /* one level too deep */
             {"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":[[[1]]]}}}}}", "not valid JSON"},
     };
     static char deep[100001];
@@ -206,8 +207,8 @@ static void what_is_wrong_is_refused(void **state)
     }
 }
 
-/* json-c reads these (NaN, too), but they are no columns and must not be taken for the mark of
- * one. */
+/* json-c reads these values, NaN included. They are no columns, and none of them may be taken for
+ * the mark that stands for a column. */
 static void what_is_no_column_is_refused(void **state)
 {
     static const char *const values[] = {
@@ -317,7 +318,7 @@ static void too_many_values_are_refused(void **state)
     assert_int_equal(json_document_parse(text, n * l + 1, 8, &d, &reason), 0);
 }
 
-/* An array that json-c reads equals the column. */
+/* Checks that an array, as json-c has read it, equals the column. */
 static void same_column(struct json_object *a, JsonColumn c)
 {
     assert_int_equal(json_object_array_length(a), c.n);
@@ -348,7 +349,8 @@ static bool holds_integers_only(struct json_object *v)
     return true;
 }
 
-/* A number that begins with a zero and another digit: json-c accepts it, but JSON does not. */
+/* Returns true if a number in the text begins with a zero and another digit. json-c accepts such a
+ * number, but JSON does not. */
 static bool has_leading_zero(const char *text)
 {
     for (const char *p = text; *p; p++)
@@ -357,8 +359,8 @@ static bool has_leading_zero(const char *text)
     return false;
 }
 
-/* For all short texts of the significant bytes the reader accepts, refuses and reads the same as
- * json-c. */
+/* Compares the reader with json-c on random short texts of the significant bytes. Both accept and
+ * refuse the same texts, except for leading zeros, and read the same values. */
 static void agrees_with_json_c(void **state)
 {
     static const char alphabet[] = "[[[]]],,,1129-0 \n\"\\n.{}:e/*";
@@ -402,8 +404,8 @@ static void agrees_with_json_c(void **state)
     assert_true(n_columns > 5000 && n_others > 200 && n_refused > 5000);
 }
 
-/* Brackets without a match do not make the reader descend deeper than `depth`. In quadratic time
- * this text would take a minute. */
+/* Brackets without a match do not make the reader descend deeper than `depth`. A reader
+ * that needs quadratic time would take a minute for this text. */
 static void brackets_that_close_nothing_are_refused(void **state)
 {
     enum { N = 300000 };

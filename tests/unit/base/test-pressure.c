@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests how I/O waits and processor time are read, from a root of files. */
+/* Tests how I/O waits and processor time are read from the files below a root directory. */
 
 #include "base/cpu-busy.h"
 #include "base/pressure.h"

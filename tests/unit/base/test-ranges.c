@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Exhaustive over small universes: every set of ranges over 0..N-1 is a bit mask, so the fast
- * algorithm is compared with a simple one on masks. */
+/* Tests all sets of ranges over 0..N-1 for small N. Each set is also a bit mask, and the result of
+ * the fast algorithm is compared with the result of a simple one on masks. */
 
 #include "base/ranges.h"
 #include "util/range-util.h"

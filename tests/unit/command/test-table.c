@@ -65,7 +65,7 @@ static void test_every_type(void **state)
                 "\"x\":null,\"y\":null,\"b\":false,\"path\":null}]");
 }
 
-/* Columns for only one kind of output, and tables in cells. */
+/* Tests columns that only one kind of output contains, and tables in cells. */
 static void test_document(void **state)
 {
     static const Column document[] = {

@@ -120,7 +120,7 @@ static void only_the_first_main_file(void **state)
     Config c = load(f);
     assert_int_equal(c.control_interval, 2);
     assert_true(c.deadline_usec ==
-                config_default().deadline_usec); /* the other file is not read at all */
+                config_default().deadline_usec); /* the file below /usr/lib is not read at all */
     put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=3\n");
     assert_int_equal(load(f).control_interval, 3);
 }
@@ -130,7 +130,7 @@ static void drop_ins_by_name(void **state)
     Fixture *f = *state;
 
     put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=1\n");
-    /* A drop-in wins over the main file, wherever it lies. */
+    /* A drop-in wins over the main file, whatever the directory of the drop-in. */
     put(f, "usr/lib/headstart/headstart.conf.d/10-a.conf", "[Replay]\nControlInterval=10\n");
     assert_int_equal(load(f).control_interval, 10);
     /* The later name wins, whatever the directory. */
@@ -144,7 +144,7 @@ static void drop_ins_by_name(void **state)
     assert_int_equal(load(f).control_interval, 11);
     put(f, "etc/headstart/headstart.conf.d/10-a.conf", "");
     assert_int_equal(load(f).control_interval, 5);
-    /* Not *.conf, or hidden: not read. */
+    /* A hidden file, or one whose name does not end in .conf, is not read. */
     put(f, "etc/headstart/headstart.conf.d/99-c.conf~", "[Replay]\nControlInterval=99\n");
     put(f, "etc/headstart/headstart.conf.d/.99-c.conf", "[Replay]\nControlInterval=99\n");
     assert_int_equal(load(f).control_interval, 5);
@@ -258,7 +258,7 @@ static void budgets_and_policies(void **state)
     assert_int_equal(p, _POLICY_INVALID);
 }
 
-/* Every value as text parses to the same value. */
+/* Checks that every value, printed as text and parsed again, is the same value. */
 static void values_as_text(void **state)
 {
     static const char *const texts[] = {"[Model]\nHalfLife=36h\n",

@@ -116,8 +116,8 @@ int sd_bus_slot_set_floating(sd_bus_slot *slot, int b)
     return 1;
 }
 
-/* The last reference calls the destroy callback, as in the library. Freed memory is overwritten, so
- * that a later use is noticed even without ASan. */
+/* Frees a slot and calls its destroy callback, as the library does when the last reference is gone.
+ * Freed memory is overwritten, so that a later use is noticed even without ASan. */
 static void free_slot(sd_bus_slot *slot)
 {
     if (slot->destroy) {
@@ -224,7 +224,8 @@ static void test_floating_fails(void **state)
     assert_int_equal(fake.n_freed, 2 * SESSIONS);
 }
 
-/* From here on, only a leak checker notices a query that is never freed. */
+/* Without the destroy callback, only a leak checker notices a query that is never freed. The same
+ * holds for the next test. */
 static void test_destroy_callback_fails(void **state)
 {
     memset(&fake, 0, sizeof(fake));

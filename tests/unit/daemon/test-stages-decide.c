@@ -14,8 +14,8 @@
 
 #define U UID_INVALID
 
-/* One line: the second at which an event happens, and the expected decision. A line without an
- * event states that all samples up to its second, one every half second, are QUIET or BUSY. */
+/* What happens in a line of a test. QUIET, BUSY, STARTING, DRAWING and BLIND each stand for all
+ * samples after the previous line, one every half second. */
 typedef enum What {
     END,
     FINISHED,
@@ -24,13 +24,13 @@ typedef enum What {
     OPENS, /* a session that is not up yet */
     IS_UP,
     GONE,
-    LIST,   /* begins */
-    LISTED, /* ends */
+    LIST,   /* the list of all sessions begins */
+    LISTED, /* that list ends */
     QUIET,
     BUSY,     /* I/O pressure of 40 % */
     STARTING, /* no I/O pressure, ten applications a second */
     DRAWING,  /* no I/O pressure, no application, but a processor is busy */
-    BLIND,    /* quiet, and no pressure known */
+    BLIND,    /* quiet, and the pressure is not known */
     NOTHING,
 } What;
 
@@ -160,7 +160,7 @@ static void tell(const Line *lines)
 
 /* A greeter, a login, a logout, another login. */
 TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINISHED}, {14, BUSY},
-     {16.5, QUIET}, {17, QUIET, PAUSES}, /* three seconds after the last busy one */
+     {16.5, QUIET}, {17, QUIET, PAUSES}, /* three seconds after the last busy sample */
      {60, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {61, IS_UP, "2", 1000, SCREEN},
      {62, GONE, GREETER}, {70, BUSY}, {73, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, BUSY},
      {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
@@ -276,7 +276,7 @@ TEST(two_seats, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, P
      {32, QUIET}, {32.5, OPENS, "2", 1001, SCREEN, SHARES}, {35, QUIET},
      {36, IS_UP, "2", 1001, SCREEN}, {36.5, QUIET}, {37, GONE, "1"},
      {39.5, QUIET, BEGINS(STAGE_SESSION, U)}, {50, GONE, "2", PAUSES})
-/* A second session of the same user, a user manager, cron: no decision. */
+/* A second session of the same user, a user manager and cron cause no decision. */
 TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {30.1, IS_UP, "2", 7, .class = "user-light", .kind = "remote console"},
@@ -284,7 +284,8 @@ TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30.3, IS_UP, "4", 0, .class = "background", .kind = ""}, {30.8, QUIET},
      {33.8, QUIET, BEGINS(STAGE_SESSION, 7)}, {34, GONE, "1"}, {40, GONE, "2", PAUSES})
 
-/* Classes of sessions: all classes of users, and unknown classes. */
+/* Sessions of unknown classes, and of classes that are no login of a user, are ignored. A session
+ * of the class user-early is a login. */
 TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10, IS_UP, "1", 1, .class = "user-incomplete", .kind = "seat"},
      {11, IS_UP, "2", 1, .class = "lock-screen", .kind = "seat"},
@@ -362,7 +363,8 @@ static void many_sessions(void **state)
     assert_true(d.action == STAGE_ACTION_PAUSE && d.drop);
     assert_true(stage_machine_next(m, &sample) == USEC_INFINITY && !sample);
 
-    /* Sessions one after the other, each of which ends at once: attempts are bounded. */
+    /* Sessions begin one after the other, and each ends at once. Only a bounded number of them
+     * begins a login. */
     for (unsigned i = 0; i < 1000; i++) {
         e.kind = STAGE_EVENT_SESSION;
         e.id = "x";

@@ -24,7 +24,7 @@ typedef struct Simulation {
     uint64_t now_nsec;
     unsigned random;
     double noise;             /* each time varies by this share */
-    unsigned outlier_percent; /* this share of the times, which are ten times as long */
+    unsigned outlier_percent; /* this share of the times is ten times as long */
     uint64_t busy_nsec; /* other load: adds up to this time to a read, and moves the head elsewhere
                          */
     unsigned busy_percent;
@@ -63,7 +63,8 @@ static usec_t run_probe(Simulation *s, const DeviceProbe *p)
         s->now_nsec = serve(s, p->lead, DEVICE_PROBE_BLOCK, s->now_nsec);
     start = s->now_nsec;
     for (uint32_t i = 0; i < p->requests; i++) {
-        /* The completion of one request starts the one that is `depth` places behind it. */
+        /* `depth` requests run at once: the completion of a request starts the one that is `depth`
+         * places later in the list. */
         done[i] = serve(s, p->offsets[i], p->length, i < p->depth ? start : done[i - p->depth]);
         last = MAX(last, done[i]);
     }
@@ -75,7 +76,7 @@ static usec_t run_probe(Simulation *s, const DeviceProbe *p)
     return (usec_t)(usec + 0.5);
 }
 
-/* One plan. */
+/* Runs the probes of one plan. */
 static void measure(Simulation *s, DeviceSamples *samples, uint32_t plan, const Range *places,
                     size_t n_places)
 {
@@ -118,7 +119,8 @@ static void assert_near(double value, double expected, double tolerance, const c
         fail_msg("%s: %g, expected %g", what, value, expected);
 }
 
-/* The time of n random reads of `length`, by the true disk and by the profile. */
+/* Checks that the profile predicts the time that the true disk needs for random reads of `length`.
+ */
 static void assert_predicts(const DiskProfile *truth, const DeviceProfile *d, uint64_t length,
                             bool sorted, double tolerance)
 {
@@ -163,7 +165,7 @@ static void check(const DiskProfile *truth, const DeviceEstimate *e, double tole
     assert_predicts(truth, d, 128 * 1024, false, tolerance);
 }
 
-/* The class that each device would get. */
+/* Returns the profile of the class that the device would get. */
 static const DeviceProfile *start_of(const DiskProfile *p)
 {
     return device_profile_of_class(p->rotational ? DEVICE_CLASS_HDD : DEVICE_CLASS_UNKNOWN);
@@ -227,7 +229,7 @@ static void one_plan_decides_whether_a_disk_seeks(void **state)
     }
 }
 
-/* Other processes use the disk: many of the reads wait for them. */
+/* Other processes use the disk, and many reads of the probes wait for theirs. */
 static void load_does_not_hide_a_hard_disk(void **state)
 {
     for (unsigned seed = 1; seed <= 50; seed++) {
@@ -294,7 +296,7 @@ static void load_does_not_make_a_device_seek(void **state)
         fail_msg("%u of %u devices", wrong, all);
 }
 
-/* Half of the device was never written. */
+/* Two thirds of the device were never written. */
 static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
 {
     DeviceSamples *samples = calloc(1, sizeof(*samples));
@@ -310,7 +312,7 @@ static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
     device_estimate(samples, SIZE, start_of(s.disk.profile), &e);
     assert_near(e.profile.fixed_usec, 3000, 0.1, "latency of a thin device");
 
-    /* Reads are only made where the device has data. */
+    /* If the places of data are known, the probes read only there. */
     memset(samples, 0, sizeof(*samples));
     for (uint32_t plan = 1; plan <= DEVICE_PROBE_PLANS; plan++)
         measure(&s, samples, plan, places, 2);
@@ -393,12 +395,12 @@ static void sweeps_correct_a_profile_that_is_far_off(void **state)
 
     device_refine(&d, s, 2);
     assert_memory_equal(&d, &hdd, sizeof(d));
-    /* The median of 1.4, 1.5, 1.6 and 9. */
+    /* The factor is the median of the measured ones, 1.4, 1.5, 1.6 and 9. */
     device_refine(&d, s, 5);
     assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec / 1.55, 1e-9, "rate");
     assert_near(d.fixed_usec, hdd.fixed_usec * 1.55, 1e-9, "latency");
     assert_near(d.seek_max_usec, hdd.seek_max_usec * 1.55, 1e-9, "seek");
-    /* Close enough. */
+    /* A time that is close enough to the predicted one changes nothing. */
     d = hdd;
     s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = 124;
     device_refine(&d, s, 3);

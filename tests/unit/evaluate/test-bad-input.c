@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Traces and models with every error that a machine can make, through all steps: trace -> model ->
- * prediction, and trace -> simulator -> every predictor. No crash, and no probability outside 0..1.
- * Errors that single steps refuse are in their own tests (test-trace-json.c, test-model-json.c,
+/* Tests that traces and models with every error that a machine can make cause no crash, and no
+ * probability outside 0..1. They go through all steps: trace -> model -> prediction, and trace ->
+ * simulator -> every predictor. The tests of each step contain the errors that this step refuses
+ * (test-trace-json.c, test-model-json.c,
  * test-processes.c, test-chains.c, test-evaluate-bad-input.c). */
 
 #include "evaluate/trace-input.h"
@@ -43,7 +44,7 @@ static void assert_sane_chains(const Chains *c)
         }
 }
 
-/* Predicts every stage and user of the model, and an unknown one, and saves the model. */
+/* Predicts every stage and user of the model, predicts for an unknown user, and saves the model. */
 static void assert_sane_model(const Model *m)
 {
     _cleanup_free_ char *text _unused_ = bytes_of(m);
@@ -93,7 +94,7 @@ static void assert_simulated(Trace *const *traces, size_t n)
     }
 }
 
-/* A trace is learned and simulated, alone and after an ordinary one. */
+/* Learns and simulates a trace, alone and after an ordinary one. */
 static void assert_survived(Trace *t)
 {
     _cleanup_trace_ Trace *ordinary =
@@ -139,7 +140,7 @@ static void traces_out_of_order(void **state)
         else
             assert_string_equal(text, first);
     }
-    /* The simulator takes them in this order, one session after the other. */
+    /* The simulator takes the traces in the order of this array, one session after the other. */
     assert_simulated(t, 3);
     for (unsigned i = 0; i < 3; i++)
         trace_free(t[i]);
@@ -163,8 +164,8 @@ static void clock_jumps(void **state)
     }
 }
 
-/* One pid twice at a time, of one application and of two; ends before starts, and beyond the
- * end. */
+/* One pid has two lifetimes at the same time, of one application and of two applications. Lifetimes
+ * end before they start, or after the end of the trace. */
 static void duplicate_pids(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2 A>z", "0-2");
@@ -287,7 +288,8 @@ static void every_number_is_wrong(void **state)
                 assert_true(error && !strchr(error, '\n'));
                 continue;
             }
-            /* Only a whole number can be accepted, and -1 where it stands for none. */
+            /* Only the whole numbers (k >= 8) can be accepted, and -1 in members in which it means
+             * that there is no value. */
             assert_true(k >= 8 || strcmp(values[k], "-1") == 0);
             assert_sane_model(read);
             n_accepted++;

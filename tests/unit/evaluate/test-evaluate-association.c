@@ -6,8 +6,9 @@
 #include "evaluate/association.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 
-/* The number of rules, and the support and confidence of one of them (items in any order).
- * -ENOENT if there is no such rule. */
+/* association_n_rules() returns the number of rules. association_lookup() gets the support and the
+ * confidence of one rule, whose items may be in any order; it returns -ENOENT if there is no such
+ * rule. */
 static size_t association_n_rules(const Predictor *p)
 {
     return ((const Association *)p)->n_rules;
@@ -80,7 +81,7 @@ static void test_thresholds(void **state)
     feed(p, "ABCAZY");
     assert_int_equal(association_mine(p), 0);
     assert_false(has_rule(p, "BC", 'Y', NULL, NULL));
-    assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* all items of one window */
+    assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* B is in the only window of Y */
 
     predictor_free(TAKE_PTR(p));
     par.association_support = 0.5; /* exactly the support of that window */
@@ -99,7 +100,7 @@ static void test_thresholds(void **state)
     assert_true(has_rule(p, "BC", 'Z', NULL, NULL));
 }
 
-/* Compares the fast miner with counting by hand, over windows of a longer sequence. */
+/* Compares the fast miner with a simple count over the windows of a longer sequence. */
 static void test_against_counting(void **state)
 {
     static const char text[] = "ABCABDABCEFABCABDGHABCIJKABLMNAOPQABC";
@@ -147,7 +148,8 @@ static void test_predict(void **state)
     assert_near(guess_of(p, 'Z'), 1);
     assert_near(guess_of(p, 'Y'), 0.5);
 
-    /* The number of guesses is limited, the best supported first: Y has half the support. */
+    /* The number of guesses is limited, and the best supported ones come first. Y has half the
+     * support of the others. */
     predictor_free(TAKE_PTR(p));
     par.association_guesses = 4;
     p = make_predictor("association", &par);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Any input: no crash, no probability outside 0..1. Runs every test with every predictor. */
+/* Tests that no input causes a crash or a probability outside 0..1. Runs every test with every
+ * predictor. */
 
 #include "evaluate/random.h"
 #include "evaluate/simulate.h"
@@ -29,8 +30,7 @@ static void assert_sane(Predictor *p, usec_t now)
     for (size_t _i = 0; predictor_name(_i); _i++) \
         for (Predictor *p = make_predictor(predictor_name(_i), NULL); p; p = predictor_free(p))
 
-/* Times that run back and jump, random kinds, users and items, sessions begun and ended at random.
- */
+/* Times run back and jump; kinds, users and items are random; sessions begin and end at random. */
 static void test_random_events(void **state)
 {
     FOR_EACH_PREDICTOR(p)
@@ -108,8 +108,8 @@ static void test_out_of_range(void **state)
     }
 }
 
-/* Nothing observed; one event; start and exit in the same instant; only an exit; the same process
- * twice (duplicate pids). */
+/* Predicts after no event, after one event, after a start and an exit in the same instant, after an
+ * exit without a start, and after the same process has started twice (duplicate pids). */
 static void test_little(void **state)
 {
     FOR_EACH_PREDICTOR(p)
@@ -193,7 +193,7 @@ static void test_parameters(void **state)
     assert_null(ret);
 }
 
-/* A trace for the simulator with every possible error, and inputs that contradict each other. */
+/* Simulates a trace with every possible error, and inputs that contradict each other. */
 static void test_simulate(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

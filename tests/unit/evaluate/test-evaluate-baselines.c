@@ -42,7 +42,8 @@ static void test_best_j_of_k(void **state)
     assert_near(guess_of(p, 'C'), 3.0 / par.popularity_k);
 }
 
-/* The run of E: A, the application C with the accesses B and D, then F. */
+/* While E runs, it accesses A, then its child C runs with the accesses B and D, then E accesses F.
+ */
 static void test_access_trees(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("access-trees", NULL);

@@ -5,8 +5,8 @@
 #include "evaluate/context.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 
-/* Adds a pattern of n symbols that was seen `count` times; its prefixes must exist. 0, -ENOENT (a
- * prefix is missing), -ENOSPC (the partition is full), -ENOMEM. */
+/* Adds a pattern of n symbols that was seen `count` times; its prefixes must exist. Returns 0,
+ * -ENOENT (a prefix is missing), -ENOSPC (the partition is full) or -ENOMEM. */
 static int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
 {
     Context *c = (Context *)p;
@@ -36,7 +36,7 @@ static int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t
     return 0;
 }
 
-/* The stored count of the pattern; 0 if the pattern is not stored. */
+/* Returns the stored count of the pattern, or 0 if the pattern is not stored. */
 static uint32_t context_count(const Predictor *p, const uint32_t *pattern, size_t n)
 {
     const Context *c = (const Context *)p;
@@ -46,7 +46,7 @@ static uint32_t context_count(const Predictor *p, const uint32_t *pattern, size_
     return node == NO_NODE ? 0 : part->nodes[node].count;
 }
 
-/* Nodes in the partition of that first-order symbol. */
+/* Returns the number of nodes in the partition of the first-order node `symbol`. */
 static size_t context_partition_nodes(const Predictor *p, uint32_t symbol)
 {
     const Context *c = (const Context *)p;
@@ -84,7 +84,7 @@ static void test_cacbcaabca(void **state)
     assert_near(guess_of(p, 'C'), 0.5);
     assert_string_equal(guessed(p), "AC");
 
-    /* Every node of the trie of order 3 against counting by hand. */
+    /* Compares every node of the trie of order 3 with a simple count. */
     for (size_t n = 1; n <= 3; n++)
         for (size_t i = 0; i + n <= strlen(text); i++) {
             char pattern[4] = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The probability graph of Griffioen and Appleton. */
+/* Tests the probability graph of Griffioen and Appleton. */
 
 #include "evaluate/graph.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 
-/* The number of arcs A -> B and of all arcs out of A, as the paper counts them. */
+/* Gets the number of arcs from `a` to `b`, and of all arcs out of `a`, as the paper counts them. */
 static void graph_lookup(const Predictor *p, uint32_t a, uint32_t b, uint64_t *ret_arcs,
                          uint64_t *ret_out)
 {
@@ -25,7 +25,8 @@ static uint64_t arcs(const Predictor *p, char a, char b, uint64_t *out)
     return n;
 }
 
-/* Section 5: an arc for each open within the lookahead; with one, only the next open is related. */
+/* Section 5: each open within the lookahead makes an arc. With a lookahead of one, only the next
+ * open does. */
 static void test_arcs(void **state)
 {
     PredictorParameters par = defaults("graph");

@@ -51,7 +51,7 @@ static void test_waste_bound(void **state)
 }
 
 /* With habits drawn here, two users reach 0.97 of the oracle's hit rate at 15 % waste, and one user
- * 0.98. The naive predictor, its budget filled, is far behind with two users. */
+ * 0.98. With two users, the naive predictor is far below that, even if it fills its budget. */
 static void test_near_the_oracle(void **state)
 {
     static const double least[] = {0.97, 0.98};
@@ -168,7 +168,8 @@ static void add_run(SimulateInput *in, usec_t at, uint32_t item, usec_t runs)
         assert_int_equal(simulate_add_event(in, &exit), 0);
 }
 
-/* Applications count that people start by themselves, that stay, and that are large enough. */
+/* An application counts if people start it alone, if it keeps running, and if it is large enough.
+ */
 static void test_find_real(void **state)
 {
     enum { EDITOR, PLUGIN, COMMAND, SMALL, NEVER, DESKTOP, SOMETIMES, N };
@@ -192,7 +193,7 @@ static void test_find_real(void **state)
         add_run(&in, at + 30 * S, SMALL, 5 * S);
         add_run(&in, at + 40 * S, EDITOR, 0);
         add_run(&in, at + 40 * S + HABITS_ALONE - 1, PLUGIN, 0);
-        /* In one of three cases it starts alone. */
+        /* SOMETIMES starts alone in one of three cases. */
         add_run(&in, at + 50 * S, SOMETIMES, k == 0 ? 0 : 1);
     }
     assert_int_equal(habits_find_real(&in, 2000000, &found, &n), 0);

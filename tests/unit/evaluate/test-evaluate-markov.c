@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the thesis's predictor (chapters 3 and 4), and the calibration of the mixture compared with
- * its product.
+/* Tests the predictor of the thesis (chapters 3 and 4), and compares the calibration of the mixture
+ * with that of the thesis's product.
  */
 
 #include "evaluate/preload.c" // NOLINT(bugprone-suspicious-include)
 #include "evaluate/random.h"
 #include "util/evaluate-util.h"
 
-/* The chain of two items. *ret_swapped: b, not a, is the lower bit of its state. NULL if there is
- * none. */
+/* Returns the chain of two items, or NULL if there is none. *ret_swapped is true if b, not a, is
+ * the lower bit of the chain's state. */
 static const PreloadChain *preload_chain(const Predictor *p, uint32_t a, uint32_t b,
                                          bool *ret_swapped)
 {
@@ -57,7 +57,7 @@ static double guess_within(Predictor *p, unsigned at_sec, char item, usec_t hori
     return 0;
 }
 
-/* Equation 3.10 by hand for one chain: states 0, A (1), A and B (3), B (2). */
+/* Compares one chain with equation 3.10 computed by hand: states 0, A (1), A and B (3), B (2). */
 static void test_recursion(void **state)
 {
     PredictorParameters par = defaults("preload");
@@ -77,7 +77,7 @@ static void test_recursion(void **state)
     start(p, 30, 'B');
     stop(p, 60, 'A');
     stop(p, 100, 'B');
-    start(p, 150, 'B'); /* state 0 again, after 50 s, and now to B */
+    start(p, 150, 'B'); /* state 0 is left again, after 50 s, now for B */
     c = preload_chain(p, 0, 1, &swapped);
     assert_non_null(c);
     a = swapped ? 2 : 1;
@@ -132,7 +132,7 @@ static void test_rows_are_distributions(void **state)
     assert_int_equal(visited, 60);
 }
 
-/* Equations 4.10 to 4.12 by hand, for two chains. */
+/* Compares two chains with equations 4.10 to 4.12 computed by hand. */
 static void test_product(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("preload", NULL);

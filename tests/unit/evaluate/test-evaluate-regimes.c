@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the mixture on habits that are not its own model. tests/measure/measure-regimes prints all
- * figures.
+/* Tests the mixture on habits that its own model does not describe. tests/measure/measure-regimes
+ * prints all figures.
  */
 
 #include "evaluate/predictor.h"
@@ -42,7 +42,8 @@ static void slow_starters_have_chains(void **state)
     assert_true(mixture.hit_rate > simulated(REGIME_IN_ORDER, "last-successor", 50).hit_rate);
 }
 
-/* Compares with the best single predictor in its own regime, with a small budget. */
+/* Compares the mixture, in each regime and with a small budget, with the single predictor that is
+ * the best in this regime. */
 static void not_behind_the_best(void **state)
 {
     static const struct {

@@ -6,9 +6,9 @@
 #include "evaluate/ngram.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 
-/* Finds the stored successors of `key`, which is n predecessors, oldest first. Returns their number
- * (0: none) and points *ret at them until the next observation. `p` must be one of the n-gram
- * predictors. */
+/* Finds the stored successors of `key`, the last n items, oldest first. Returns the number of
+ * successors, and points *ret at them; *ret is valid until the next observation. `p` must be one of
+ * the n-gram predictors. */
 static size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret)
 {
     const Ngram *g = (const Ngram *)p;
@@ -121,7 +121,7 @@ static void test_ngram_probability(void **state)
     assert_near(guess_of(p, 'B'), 2.0 / 4);
 }
 
-/* Thesis 6.1.1: the share of all starts, for applications that do not run. */
+/* The probability of an application that does not run is its share of all starts (thesis 6.1.1). */
 static void test_naive(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);

@@ -8,8 +8,8 @@
 
 #define S USEC_PER_SEC
 
-/* A trace of single-object items: letters are accesses a second apart, '|' ends a session, '.' lets
- * ten seconds pass. */
+/* Makes a trace of items with one object each: letters are accesses a second apart, '|' ends a
+ * session, '.' lets ten seconds pass. */
 static void trace(SimulateInput *in, const char *letters, uint64_t bytes)
 {
     usec_t at = 0;
@@ -52,7 +52,7 @@ static SimulateParameters files(uint64_t n, double training)
     return sp;
 }
 
-/* A cache of two files, A B C A B B C; by hand, only the repeated B hits. */
+/* In a cache of two files, only the repeated B of A B C A B B C is a hit, as counted by hand. */
 static void test_lru(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -80,7 +80,8 @@ static void test_lru(void **state)
     assert_int_equal(r.n_cached, 4);
 }
 
-/* Half of the events train: nothing counts before they are over, and the cache starts cold. */
+/* The first half of the events is for training: nothing counts in this half, and the cache is empty
+ * at its end. */
 static void test_training(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -93,7 +94,7 @@ static void test_training(void **state)
     /* The first scored access comes without a prediction before it. */
     assert_int_equal(r.n_selected, 5);
     assert_int_equal(r.n_first, 5);
-    assert_int_equal(r.n_reads, 6); /* after each; the last is wasted */
+    assert_int_equal(r.n_reads, 6); /* one after each access; the last is wasted */
     assert_int_equal(r.n_reads_used, 5);
     assert_int_equal(r.wasted_bytes, 10);
     assert_near(r.accuracy, 5.0 / 6);
@@ -101,7 +102,7 @@ static void test_training(void **state)
     assert_near(r.waste, 1.0 / 6);
 }
 
-/* Nothing is read of empty files, however often they are predicted. */
+/* Nothing is read from empty files, however often they are predicted. */
 static void test_empty_files(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -115,7 +116,8 @@ static void test_empty_files(void **state)
     assert_true(isnan(r.accuracy) && isnan(r.waste));
 }
 
-/* A budget that exceeds the cache: bytes are refused, and no file is read in vain. */
+/* A budget that exceeds the cache is refused if the size of the cache is in bytes. If the size is
+ * in files, no file is read in vain. */
 static void test_budget_over_cache(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -160,12 +162,12 @@ static void test_io_cost(void **state)
 
     trace(&in, "AB|AB|AB|AB|AB|", 1000000);
     sp.io_fixed_usec = S / 4;
-    r = simulated(&in, &sp, "last-successor", NULL); /* 0.25 s, used after 1 s */
+    r = simulated(&in, &sp, "last-successor", NULL); /* read in 0.25 s, used after 1 s */
     assert_int_equal(r.n_late, 0);
     assert_int_equal(r.n_cached, 3);
     assert_near(r.lead_usec, 3e6);
     assert_int_equal(r.n_in_time, 3);
-    sp.io_bytes_per_sec = 1000000; /* another second */
+    sp.io_bytes_per_sec = 1000000; /* each read takes another second */
     r = simulated(&in, &sp, "last-successor", NULL);
     assert_int_equal(r.n_late, 3);
     assert_int_equal(r.n_cached, 0);
@@ -173,7 +175,7 @@ static void test_io_cost(void **state)
     assert_int_equal(r.n_in_time, 0);
 }
 
-/* Compares probabilities with the outcomes, by hand, with a PCM of order 2. */
+/* Compares the log loss of a PCM of order 2 with the log loss computed by hand. */
 static void test_log_loss(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -207,7 +209,8 @@ static void test_log_loss(void **state)
     assert_int_equal(r.bins[7].n, 0);
 }
 
-/* Thesis 4.3.2: by falling probability, cut at the budget; equation 4.16 for shared objects. */
+/* Objects are selected by falling probability within the budget (thesis 4.3.2). Equation 4.16 gives
+ * the probability of shared objects. */
 static void test_budget(void **state)
 {
     for (unsigned k = 0; k <= 4; k++) {
@@ -228,8 +231,9 @@ static void test_budget(void **state)
 
             assert_int_equal(simulate_add_event(&in, &e), 0);
         }
-        /* Item 3 was never seen; prediction begins with its access. Object 3 is needed with 1 - 2/3
-         * * 3/4 = 1/2, then come 2 (5/12), 0 (1/3), 1 (1/4), all times 12/13; 4 follows. */
+        /* Item 3 was never seen; prediction begins with its access. Object 3 is needed with the
+         * probability 1 - 2/3 * 3/4 = 1/2. Object 2 follows with 5/12, object 0 with 1/3 and object
+         * 1 with 1/4. All these are multiplied by 12/13. Object 4 comes last. */
         assert_int_equal(
                 simulate_add_event(
                         &in, &(SimulateEvent){.at = 13 * S, .item = 3, .kind = SIMULATE_ACCESS}),
@@ -255,7 +259,8 @@ static void test_budget(void **state)
     }
 }
 
-/* Equation 4.16 by hand, and again with other guesses into the same memory. */
+/* Compares with equation 4.16 computed by hand, and does so again for other guesses in the same
+ * memory. */
 static void test_needs(void **state)
 {
     static const ItemParts items[] = {{0, 2}, {2, 2}, {4, 0}, {4, 1}};
@@ -282,7 +287,7 @@ static void test_needs(void **state)
     assert_near(object_scores_probability(&s, 1), 0);
 }
 
-/* Objects that save more time per byte come first, and among equals the likelier. */
+/* Objects are ordered by their probability times the time that they save per byte. */
 static void test_worth(void **state)
 {
     static const ItemParts items[] = {{0, 1}, {1, 1}, {2, 1}};
@@ -308,7 +313,7 @@ static void test_worth(void **state)
     assert_int_equal(s.scores[0].object, 0);
 }
 
-/* A session in which A is followed by `second`. */
+/* Adds a session in which `second` follows A. */
 static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t second)
 {
     const SimulateEvent events[] = {
@@ -350,7 +355,7 @@ static void test_wall_clock(void **state)
     SimulateReport unknown = simulate_changed_habit(0), later = simulate_changed_habit(3);
 
     assert_int_equal(unknown.n_scored, 2);
-    assert_int_equal(unknown.n_first, 1); /* A; B is still likelier */
+    assert_int_equal(unknown.n_first, 1); /* only A; B is still likelier than C */
     assert_int_equal(later.n_first, 2);
     assert_true(later.next_log_loss < unknown.next_log_loss);
 }

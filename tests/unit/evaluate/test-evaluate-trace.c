@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests recorded traces as input of the simulator: order, sessions, interning over traces, sizes,
- * and broken ones. */
+/* Tests recorded traces as input of the simulator: order, sessions, numbers of names over several
+ * traces, sizes, and invalid traces. */
 
 #include "evaluate/trace-input.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 #include "util/range-util.h"
 
-/* Path of an item; NULL if there is none. */
+/* Returns the path of an item, or NULL if there is no such item. */
 static const char *trace_input_name(const TraceInput *t, uint32_t item)
 {
     const Names *n = t->level == TRACE_LEVEL_FILES ? &t->objects : &t->items;
@@ -26,7 +26,8 @@ static uint32_t file(Trace *t, const char *path, uint64_t bytes)
     return f;
 }
 
-/* Two applications that share a library; the second starts and exits in one instant. */
+/* Makes a trace of two applications that share a library. The second application starts and exits
+ * in one instant. */
 static Trace *make_trace(uint32_t uid, const char *first, const char *second)
 {
     Trace *t = trace_new(STAGE_SESSION);
@@ -78,7 +79,7 @@ static void test_applications(void **state)
     assert_int_equal(trace_input_add(t, two), 0);
     assert_int_equal(trace_input_finish(t, &in), 0);
     assert_string_equal(trace_input_name(t, 0), "/bin/a");
-    assert_string_equal(trace_input_name(t, 1), "/bin/b"); /* of both traces */
+    assert_string_equal(trace_input_name(t, 1), "/bin/b"); /* the same number in both traces */
     assert_string_equal(trace_input_name(t, 2), "/bin/d");
     assert_null(trace_input_name(t, 3));
     assert_int_equal(in.n_items, 3);
@@ -120,7 +121,7 @@ static void test_files(void **state)
     assert_string_equal(trace_input_name(t, 2), "/lib/c");
 }
 
-/* Every predictor can be simulated with it. */
+/* Every predictor can be simulated with recorded traces. */
 static void test_simulated(void **state)
 {
     for (TraceLevel level = 0; level < _TRACE_LEVEL_MAX; level++) {
@@ -146,7 +147,8 @@ static void test_simulated(void **state)
     }
 }
 
-/* Times after the end or before the start; invalid indexes; an empty trace; no trace. */
+/* Adds traces with times after the end or before the start, traces with invalid indexes, an empty
+ * trace, and no trace. */
 static void test_broken(void **state)
 {
     _cleanup_trace_input_ TraceInput *t = NULL;

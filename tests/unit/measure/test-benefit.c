@@ -17,7 +17,7 @@
 
 static SessionRecord sessions[2 * N];
 
-/* Forty boots, one a day, every fifth of them a control session. */
+/* Fills `sessions` with forty boots, one a day. Every fifth boot is a control session. */
 static void fill(double replayed, double control)
 {
     for (size_t i = 0; i < N; i++) {

@@ -49,8 +49,8 @@ static void test_pairs_enumerated(void **state)
         }
 }
 
-/* Tabulated critical values of U for two-sided 0.05, plus 1 (Mann and Whitney; Hollander, Wolfe,
- * Chicken, table A.6). */
+/* Compares with tabulated critical values of U for two-sided 0.05, plus 1 (Mann and Whitney;
+ * Hollander, Wolfe, Chicken, table A.6). */
 static void test_pairs_tables(void **state)
 {
     static const struct {
@@ -96,7 +96,8 @@ static void test_exact_factor(void **state)
     assert_near(e.replayed_seconds, 4);
 }
 
-/* All sessions on one side and constant levels: the interval consists of known pairs. */
+/* All replayed sessions take the same time, so all levels are equal, and it is known which pairs of
+ * sessions limit the interval. */
 static void test_known_interval(void **state)
 {
     /* Levels: the median of the other replayed sessions is 1 each time. */
@@ -131,11 +132,11 @@ static void test_not_enough(void **state)
     assert_true(e.estimated);
     assert_false(e.known);
     assert_near(e.saved, 0.5);
-    assert_int_equal(effect_compute(v, 8, 0.05, &e), 0); /* 3 and 5: the smallest interval */
+    assert_int_equal(effect_compute(v, 8, 0.05, &e), 0); /* 3 control, 5 replayed: the fewest */
     assert_true(e.known);
 }
 
-/* Extreme values on one side move neither the estimate nor the interval beyond all other pairs. */
+/* A few extreme values change neither the estimate nor the interval. */
 static void test_outliers(void **state)
 {
     EffectSession v[60];
@@ -152,7 +153,7 @@ static void test_outliers(void **state)
     assert_near(e.saved_high, 0.25);
 }
 
-/* Users with other levels, and a machine whose level triples, do not change the factor. */
+/* Users with different levels, and a machine whose level triples, do not change the factor. */
 static void test_levels(void **state)
 {
     EffectSession v[200];

@@ -13,7 +13,8 @@
 
 #define DAY (24 * USEC_PER_HOUR)
 
-/* One start a day of an application, each in a boot of its own; every fourth is a control start. */
+/* Adds n starts of an application, one a day and each in a boot of its own. Every fourth start is a
+ * control start. */
 static void add_starts(LaunchRecord *items, size_t n, size_t step, const char *application,
                        usec_t replayed_usec, usec_t control_usec)
 {
@@ -55,7 +56,8 @@ static void each_application_has_an_effect_of_its_own(void **state _unused_)
     assert_int_equal(b.all.n_left_out, 2);
     assert_int_equal(b.all.effect.n_replayed, 58);
     assert_false(launch_benefits_find(&b, "/bin/none").effect.estimated);
-    /* A gain is measured once in a hundred boots, and harm whenever it costs nothing. */
+    /* With a gain, one of 101 starts is a control start. With harm, it is one of two, because a
+     * control start then costs nothing. */
     assert_int_equal(benefit_control_interval(&good, 0, 41 * DAY), 101);
     assert_int_equal(benefit_control_interval(&bad, 0, 41 * DAY), 2);
 }

@@ -35,7 +35,7 @@ static void add_start(Trace *t, uint32_t application, usec_t at)
                      0);
 }
 
-/* The application opens n files, the first at `from`, one per `step`. */
+/* Adds n opens of the application, the first at `from` and the others `step` apart. */
 static void add_opens(Trace *t, uint32_t application, usec_t from, usec_t step, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)

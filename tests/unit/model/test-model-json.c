@@ -7,8 +7,8 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-/* Everything that a model can contain: two generations, users, directories, unknown values,
- * assumptions, chains. */
+/* Makes a model with everything that a model can contain: two generations, users, directories,
+ * unknown values, assumptions, chains. */
 static Model *rich_model(void)
 {
     Model *m = model_new(H);
@@ -494,7 +494,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
     return text;
 }
 
-/* ASan keeps freed memory, so no bound holds. */
+/* ASan keeps freed memory, so the test sets no limit of memory under ASan. */
 #ifdef __SANITIZE_ADDRESS__
 #define ADDRESS_SANITIZER true
 #elif defined(__has_feature)
@@ -506,7 +506,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
 #define ADDRESS_SANITIZER false
 #endif
 
-/* Bytes of private memory of this process, as RLIMIT_DATA counts them. */
+/* Returns the bytes of private memory of this process, as RLIMIT_DATA counts them. */
 static size_t data_bytes(void)
 {
     FILE *f = fopen("/proc/self/status", "re");
@@ -521,7 +521,8 @@ static size_t data_bytes(void)
     return kib * 1024;
 }
 
-/* json-c uses fifty bytes per number. Here only the text and the model may take memory. */
+/* json-c uses fifty bytes per number. Our reader may take memory only for the text and the model.
+ */
 static void reading_takes_four_times_the_text(void **state)
 {
     _cleanup_free_ char *text = text_of_habits(1000, 51, 2), *again = NULL;
@@ -530,7 +531,7 @@ static void reading_takes_four_times_the_text(void **state)
     size_t size = strlen(text);
     int r;
 
-    malloc_trim(0); /* memory of an earlier object must not serve the reader */
+    malloc_trim(0); /* the reader must not get memory that was freed before */
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
     limit = before;
     if (!ADDRESS_SANITIZER)

@@ -5,7 +5,8 @@
 #include "trace/trace-trim.h"
 #include "util/model-util.h"
 
-/* "A>PREFIX0=0-1 A>PREFIX1=0-1 ...": n files of one page. */
+/* Returns "A>PREFIX0=0-1 A>PREFIX1=0-1 ...": application A opens n files, each with one resident
+ * page. */
 static char *uses(const char *prefix, size_t n)
 {
     char *text = calloc(n + 1, 32);
@@ -51,7 +52,7 @@ static bool stage_has(const Model *m, Stage stage, uint32_t uid, const char *pat
     return false;
 }
 
-/* A reduced model reads and merges like any model. */
+/* Checks that a reduced model can be read and merged like any model. */
 static void check_model(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;
@@ -168,7 +169,7 @@ static void metadata_keeps_a_quarter_the_most_frequent_first(void **state)
     assert_int_equal(m->stages[0].metadata[0].ranges.n + dropped, 1501);
     assert_in_range(dropped, 200, 1400);
     assert_true(stage_has(m, STAGE_LOGIN, 1000, "/f/x"));
-    /* The range of both sessions is the last on the device, and stays. */
+    /* The range that both sessions used is the last one on the device. It stays. */
     assert_int_equal(
             m->stages[0].metadata[0].ranges.ranges[m->stages[0].metadata[0].ranges.n - 1].offset,
             9000 * PAGE);
@@ -223,7 +224,7 @@ static void a_trace_loses_files_with_all_that_refers_to_them(void **state)
     trace_free(t);
 }
 
-/* A trace of `n` files, each opened by an application of that user. */
+/* Adds `n` files to the trace, each opened by the application of that user. */
 static void add_files(Trace *t, uint32_t uid, const char *application, const char *prefix, size_t n)
 {
     uint32_t path, file, id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging is exact, associative and commutative, and learning is a merge: the bytes are equal. */
+/* Tests that merging is exact, associative and commutative, and that learning is a merge: the
+ * models are written as equal bytes. */
 
 #include "model/model-learn.c" // NOLINT(bugprone-suspicious-include)
 
@@ -19,7 +20,8 @@ static Model *model_of_session(const Trace *t, usec_t now)
     return m;
 }
 
-/* A session drawn from few names, so that sessions overlap, over four generations. */
+/* Draws a session with few names, so that sessions have names in common. The times of the sessions
+ * span four generations. */
 static Trace *random_session(Random *r)
 {
     static const unsigned flags[] = {0, 0, 0, TRACE_REPLAYED, TRACE_RESIDENCY_OFF, TRACE_EXACT};
@@ -131,7 +133,8 @@ static void parts_make_the_whole(void **state)
     }
 }
 
-/* With more traces than are remembered, the remembered ones do not depend on the order either. */
+/* Merged models can contain more traces than are remembered. Which traces are remembered does not
+ * depend on the order of merging either. */
 static void the_memory_of_traces_merges_too(void **state)
 {
     _cleanup_model_ Model *forth = model_new(H), *back = model_new(H);
@@ -183,7 +186,8 @@ static void a_trace_known_to_both_is_remembered_once(void **state)
     assert_int_equal(ab_c->learned[0].at, T0 + H / 2);
 }
 
-/* Saturated sums stay saturated in any order, for a fleet or a hostile member of it. */
+/* Sums that have reached their maximum keep it, in whatever order they are merged. A large fleet,
+ * or one hostile machine in it, makes such sums. */
 static void sums_saturate(void **state)
 {
     static const uint64_t full[] = {DECAYED_SUM_MAX, DECAYED_SUM_MAX - 1, 1,
@@ -218,7 +222,7 @@ static void sums_saturate(void **state)
         }
 }
 
-/* A use by an application that has decayed (no valid model has one) is dropped. */
+/* A use by an application that has decayed is dropped. No valid model has such a use. */
 static void dangling_uses_are_dropped(void **state)
 {
     _cleanup_model_ Model *m = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x B>y", NULL)),
@@ -277,7 +281,7 @@ static void chains_go_with_the_model(void **state)
     b_none = merged(none, b);
     assert_same(b_none, b);
 
-    /* Learning and pruning do not change them. */
+    /* Learning and pruning do not change the chains. */
     assert_int_equal(chains_to_json(a->chains, &before), 0);
     learn(&a, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
     assert_int_equal(model_prune(&a, 0.9), 0);
@@ -288,7 +292,7 @@ static void chains_go_with_the_model(void **state)
     assert_non_null(a->chains);
 }
 
-/* Forty machines of a fleet, merged one by one and in a tree. */
+/* Merges the models of forty machines one by one, and in a tree. */
 static void fleets_fold(void **state)
 {
     _cleanup_model_ Model *line = model_new(H);

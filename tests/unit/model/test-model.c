@@ -23,8 +23,8 @@ static void needed_by_either_application(void **state)
     assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
 }
 
-/* A hundred applications that use the file in 5 % of sessions: the product of (1 - p) in
- * logarithms. */
+/* A hundred applications use the file, each in 5 % of the sessions. Logarithms give the product of
+ * all (1 - p). */
 static void many_small_chances(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -158,7 +158,7 @@ static Trace *timed_session(usec_t start, unsigned flags, usec_t ready, usec_t s
     return t;
 }
 
-/* A replay changes both times, and older recorders measured none. */
+/* A replay changes both times, and older recorders measured neither of them. */
 static void timing_is_learned_without_replay(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -262,8 +262,8 @@ static void users_apart_and_together(void **state)
     assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
 }
 
-/* Opens of a replayed session count, but not its residency and metadata, neither as part nor as
- * whole.
+/* The opens of a replayed session count. Its residency and its metadata do not count, neither in
+ * the part nor in the whole of a probability.
  */
 static void replayed_sessions_tell_of_use_only(void **state)
 {
@@ -285,8 +285,7 @@ static void replayed_sessions_tell_of_use_only(void **state)
     assert_near(metadata_chance(p, 5), 0);
 }
 
-/* A file that no session without replay has used was in no pack, so assumed residency is used for
- * it. */
+/* A file that only sessions with replay have used was in no pack. Its assumed residency is used. */
 static void assumed_until_the_truth_is_known(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -346,8 +345,8 @@ static void the_latest_learned_are_remembered(void **state)
     assert_int_equal(m->learned[0].start_realtime, T0 + 5 * USEC_PER_SEC);
 }
 
-/* On a machine without a clock all traces are of one time, and an old trace is older than all that
- * are listed. Neither is learned again by the next run. */
+/* On a machine without a clock all traces have the same time. An old trace is older than all traces
+ * that are listed. In both cases the next run does not learn a trace again. */
 static void traces_of_any_time_are_remembered(void **state)
 {
     static const usec_t starts[] = {USEC_PER_SEC, T0 - 9 * H};
@@ -480,7 +479,8 @@ static void a_clock_that_runs_back_wipes_nothing(void **state)
     }
 }
 
-/* The model was made while the clock ran ahead: it is set back, and keeps its proportions. */
+/* The model was made while the clock ran ahead. The model is set back, and its weights keep their
+ * proportions. */
 static void a_model_from_the_future_is_brought_back(void **state)
 {
     usec_t future = T0 + 50 * DECAYED_SUM_SPAN * H + 7 * H;
@@ -505,7 +505,7 @@ static void a_model_from_the_future_is_brought_back(void **state)
     free(bytes_of(m));
 }
 
-/* Sixteen boots, a week apart. */
+/* Makes a model of sixteen boots, a week apart. */
 static Model *weekly_boots(usec_t *ret_now)
 {
     Model *m = model_new(H);
@@ -647,7 +647,7 @@ static void rare_things_are_pruned(void **state)
     assert_near(chance_of(m, "/f/tmp"), 0);
     assert_near(chance_of(m, "/f/x"), 1);
     assert_int_equal(model_find_file(m, "/bin/R"), MODEL_NONE);
-    p = predict(m, STAGE_LOGIN, UID_INVALID); /* often there */
+    p = predict(m, STAGE_LOGIN, UID_INVALID); /* logins need the file often */
     assert_near(chance(p, "/f/tmp"), 1);
     free(bytes_of(m));
 }
@@ -680,7 +680,7 @@ static void the_same_path_twice_in_a_trace(void **state)
     Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2 A>y", NULL);
     _cleanup_model_ Model *m = NULL;
 
-    /* As a reader may get it: two names, one path. */
+    /* A trace that was read from a file may contain one path twice. */
     free(t->paths[t->files[2].path].name);
     t->paths[t->files[2].path].name = strdup("x");
     assert_int_equal(trace_validate(t), 0);
@@ -704,8 +704,8 @@ static bool uses(const Model *m, const char *application, const char *file)
     return false;
 }
 
-/* B is started at 4.5 s; A and an unknown application open files at 5, 6, 7 and 8 s. In a login
- * this is not counted. */
+/* B is started at 4.5 s; A and an unknown application open files at 5, 6, 7 and 8 s. In a
+ * session these files count as uses of B, too; in a login they do not. */
 static void read_on_behalf_of_what_was_started(void **state)
 {
     static const Stage stages[] = {STAGE_SESSION, STAGE_LOGIN};
@@ -738,7 +738,7 @@ static void read_on_behalf_of_what_was_started(void **state)
     }
 }
 
-/* A session of user 1000: accesses come at 1, 2, 3, … s, and application i starts at starts[i]. */
+/* Makes a session of user 1000 with accesses at 1, 2, 3, … s; application i starts at starts[i]. */
 static Trace *session_with_starts(usec_t at, const char *text, const usec_t *starts, size_t n)
 {
     Trace *t = session(STAGE_SESSION, 1000, at, 0, text, NULL);

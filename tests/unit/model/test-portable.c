@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests which data may leave the machine (model_make_portable()), and which data of a fleet stays
- * in its sum (model_drop_rare()). */
+/* Tests which data may leave the machine (model_make_portable()), and which data stays in the sum
+ * of a fleet's models (model_drop_rare()). */
 
 #include "util/model-util.h"
 
@@ -118,8 +118,8 @@ static void nothing_learned(void **state)
 
 /* --- counts of machines ----------------------------------------------------------------------- */
 
-/* What a machine has learned at `at`: /bin/A opens /f/x and the files of /usr/share that `names`
- * lists. */
+/* Makes the model of a machine that has learned one login at `at`: /bin/A opens /f/x and the files
+ * of /usr/share that `names` lists. */
 static Model *learned(usec_t at, const char *names)
 {
     _cleanup_free_ char *words = strdup(names);
@@ -134,7 +134,7 @@ static Model *learned(usec_t at, const char *names)
     return model_of(t);
 }
 
-/* What the machine exports. */
+/* Makes the model that such a machine exports. */
 static Model *exported(usec_t at, const char *names)
 {
     _cleanup_model_ Model *m = learned(at, names);
@@ -154,7 +154,7 @@ static void add_to(Model **m, Model *next)
     *m = sum;
 }
 
-/* The number of machines that have seen the file in the first stage, or 0. */
+/* Returns the number of machines that have seen the file in the first stage, or 0. */
 static uint64_t machines_of(const Model *m, const char *path)
 {
     uint32_t file = model_find_file(m, path);
@@ -286,7 +286,8 @@ static void impossible_counts_are_refused(void **state)
 
             assert_non_null(at);
             at += strlen(columns[i]);
-            /* Row 1 is one machine, row 2 one session of weight 256, row 3 does not exist. */
+            /* The number 1 refers to a count of one machine, and 2 to a session of weight 256.
+             * There is no 3. */
             assert_int_equal(*at, '1');
             *at = how == 0 ? '3' : i == 0 ? '0' : '-';
             assert_int_equal(model_from_json(copy, strlen(copy), &refused, NULL), -EBADMSG);

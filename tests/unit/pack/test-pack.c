@@ -22,7 +22,8 @@
         .probability = p                                                                   \
     }
 
-/* Two volumes, a directory, an empty file; all data is on the stack of the test. */
+/* The content of a pack with two volumes, a directory and an empty file. All data is on the stack
+ * of the test. */
 typedef struct Fixture {
     PredictedRange metadata[2];
     PackContentFile files[3], more_files[1];
@@ -176,7 +177,7 @@ static void every_truncation_is_refused(void **state)
     fixture(&f);
     size = write_fixture(&f, &buf);
     for (size_t n = 0; n < size; n++) {
-        /* The buffer has exactly that size, so that the sanitizer detects every read beyond it. */
+        /* The buffer is at most 8 bytes longer, so that the sanitizer detects reads beyond it. */
         void *cut = aligned_alloc(8, ALIGN_UP(n + 1, (size_t)8));
 
         assert_non_null(cut);
@@ -293,7 +294,7 @@ static void a_pack_over_the_size_limit_is_refused_unread(void **state)
 
     fixture(&f);
     write_fixture(&f, &buf);
-    /* If the code read it, the sanitizer would report an error. */
+    /* If pack_open() read beyond the buffer, the sanitizer would report an error. */
     assert_int_equal(pack_open(buf, (size_t)PACK_SIZE_MAX + 1, &p, NULL), -E2BIG);
 }
 

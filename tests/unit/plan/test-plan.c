@@ -34,8 +34,9 @@ static void costs_by_hand(void **state)
     assert_true(fabs(cost_move_usec(d, 0, 100000, 8 * GIB) - 1000) < 1);
     /* A device without a head does not seek. */
     assert_true(cost_move_usec(device_profile_of_class(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
-    /* A hard disk transfers 100 MB/s during 0.1 ms, a seek of 1 + 11 * 8/15 ms and half a rotation
-     * of 4.17 ms. An SSD transfers 500 MB/s during 0.1 ms / 32. */
+    /* A seek costs the bytes that the device could transfer meanwhile: a hard disk 100 MB/s for 0.1
+     * ms, 1 + 11 * 8/15 ms of seeking and 4.17 ms of half a rotation; an SSD 500 MB/s for 0.1 ms /
+     * 32. */
     assert_in_range(cost_seek_bytes(d), 1113600, 1113700);
     assert_in_range(cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_SSD)), 1562, 1563);
     assert_ptr_equal(device_profile_of_class(_DEVICE_CLASS_INVALID),
@@ -57,7 +58,7 @@ static void break_even_is_where_both_ways_cost_the_same(void **state)
             assert_true((double)gap / d->rate_bytes_per_usec * (1 + price) >=
                         fixed + cost_move_usec(d, 0, gap, 8 * GIB));
         }
-    /* A mechanical disk reads through what flash would skip. */
+    /* A hard disk reads gaps that an SSD skips. */
     assert_true(cost_break_even_gap(device_profile_of_class(DEVICE_CLASS_HDD), 8 * GIB, 0) >
                 cost_break_even_gap(device_profile_of_class(DEVICE_CLASS_SSD), 8 * GIB, 0));
 }
@@ -95,8 +96,8 @@ static int add_map(PlacedRangeList *l, uint32_t file, const PredictedRange *map,
     return placed_ranges_add(l, &r, PAGE, extents, n, PLACED_HOLES_DROP);
 }
 
-/* Every map over a small file, over every layout of its pages into extents: the placed ranges cover
- * exactly the mapped pages that have a place, once, each at its place. */
+/* For every map of a small file and every layout of its pages in extents, the placed ranges cover
+ * exactly the mapped pages that have a place. They cover each page once, at its place. */
 static void placed_ranges_cover_exactly_what_is_mapped(void **state)
 {
     enum { N = 6 };
@@ -229,7 +230,8 @@ static void unlikely_ranges_need_a_likely_neighbour(void **state)
         }
 }
 
-/* One volume with `n` one-page files at falling places and with falling probabilities. */
+/* Makes a plan of one volume with `n` one-page files at falling places and with falling
+ * probabilities. */
 static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
 {
     LocatedPlan *l = calloc(1, sizeof(*l));
@@ -306,8 +308,8 @@ static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least,
     return compile_for(PAGE, l, budget, least, s);
 }
 
-/* A range takes whole pages of the machine from the budget. The pack's record of it does not depend
- * on the machine. */
+/* A range takes whole pages of the machine from the budget. The length of the range in the pack
+ * does not depend on the machine. */
 static void larger_pages_cost_more_of_the_budget(void **state)
 {
     static const uint64_t pages[] = {4096, 16384, 65536};
@@ -425,7 +427,7 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     located_plan_free(l);
 }
 
-/* The path of the first data range in the plan, and the number of data ranges. */
+/* Returns the path of the first data range in the pack; *ret_n is the number of data ranges. */
 static const char *first_kept(const PackContent *c, size_t *ret_n)
 {
     *ret_n = c->volumes[0].n_data;
@@ -520,8 +522,8 @@ static void a_plan_shrinks_to_its_limits_instead_of_failing(void **state)
     assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely one was left out */
     pack_content_free(c);
 
-    /* With long names, the predictor keeps the likeliest names that fit, and short names after
-     * them. */
+    /* If names are long, the plan keeps as many of the likeliest files as fit, and after them files
+     * with short names. */
     memset(path, 'x', sizeof(path));
     path[sizeof(path) - 1] = 0;
     for (size_t i = 0; i < 10000; i++) {
@@ -558,7 +560,7 @@ static void ranges_have_a_limit(void **state)
     }
     c = compile(l, UINT64_MAX, 0, &s);
     assert_int_equal(c->volumes[0].n_data, PLAN_RANGES_MAX - 1);
-    assert_int_equal(c->volumes[0].n_files, 2); /* it is opened nevertheless */
+    assert_int_equal(c->volumes[0].n_files, 2); /* the file without ranges is opened, too */
     assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1);
     pack_content_free(c);
     located_plan_free(l);

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-/* The stage's time if replay reads everything (`metadata_only`: only metadata) in bins of that
- * width and holds the stage for that long; USEC_INFINITY holds it until all is read. *ret_hold (may
- * be NULL) is the time for which the stage was held. 0 or -ENOMEM. */
+/* Computes the stage's time if replay reads everything (`metadata_only`: only metadata) in bins of
+ * width `bin` and holds the stage for `hold`; USEC_INFINITY holds it until everything is read.
+ * *ret_hold (may be NULL) is the time for which the stage was held. Returns 0 or -ENOMEM. */
 static int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
                                usec_t *ret_usec, usec_t *ret_hold)
 {
@@ -40,7 +40,8 @@ typedef struct Example {
     StageFacts f;
 } Example;
 
-/* `n` reads of `length` bytes, `gap` apart on the device, needed one after the other. */
+/* Makes an example of `n` reads of `length` bytes at scattered places, needed one after the other.
+ */
 static void example(Example *x, const DeviceProfile *p, size_t n, uint64_t length, usec_t ready,
                     usec_t stalled)
 {
@@ -145,7 +146,7 @@ static void reading_overlaps_with_computing(void **state)
     assert_int_equal(p.reason, POLICY_REASON_FASTEST);
 }
 
-/* Metadata alone gains its share of the reads. */
+/* A replay of metadata alone gains the share that metadata has in the reads. */
 static void metadata_gains_its_share(void **state)
 {
     Example x;
@@ -236,8 +237,8 @@ static uint64_t chance(uint64_t n)
     return (seed >> 33) % n;
 }
 
-/* A device that is faster in everything makes no stage slower, if its time is not known from a
- * measurement. */
+/* A device that is faster in everything makes no stage slower, if the time of the stage was not
+ * measured. */
 static void a_faster_device_takes_no_longer(void **state)
 {
     for (int round = 0; round < 100; round++) {

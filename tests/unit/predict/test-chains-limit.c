@@ -9,7 +9,7 @@
 
 #define WINDOW (600 * USEC_PER_SEC)
 
-/* One session in which n applications start a second apart: "/PREFIX0", "/PREFIX1", ... */
+/* Adds one session in which n applications start a second apart: "/PREFIX0", "/PREFIX1", ... */
 static void use(Chains *c, uint32_t user, const char *prefix, size_t n)
 {
     usec_t now = MAX(c->seen + USEC_PER_HOUR, T0);
@@ -56,7 +56,7 @@ static size_t count_pairs(const Chains *c)
     return n;
 }
 
-/* Limited chains are valid. */
+/* Checks that limited chains are valid. */
 static void check(const Chains *c)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;

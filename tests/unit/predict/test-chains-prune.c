@@ -18,9 +18,9 @@ static Chains *make(void)
     return c;
 }
 
-/* One session of a user at that time. The named applications start a minute after each other. Each
- * runs for half a minute beyond the next start, so that neighbours overlap; those in small letters
- * run alone. */
+/* Adds one session of a user at `at`. The named applications start a minute after each other. Each
+ * application runs for half a minute beyond the next start, so that neighbours overlap;
+ * applications in small letters run alone. */
 static void use(Chains *c, uint32_t user, usec_t at, const char *names)
 {
     usec_t now = MAX(c->seen, at);
@@ -139,7 +139,7 @@ static void what_has_decayed_goes(void **state)
     assert_non_null(pair_of(p, 1000, 'X', 'Y'));
 }
 
-/* A chain that has only begun has counted nothing either. */
+/* A chain that has only begun has counted nothing, like a decayed one, but it is not removed. */
 static void what_is_young_stays(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL;
@@ -272,7 +272,7 @@ static void a_clock_that_ran_ahead(void **state)
 
     c = sum_of(future, now);
     assert_true(decayed_sum_is_zero(
-            pair_of(c, 1000, 'A', 'B')->both)); /* otherwise it would be erased */
+            pair_of(c, 1000, 'A', 'B')->both)); /* without settling, the clock erases the chain */
     assert_int_equal(chains_settle_clock(future, T0), 0);
     assert_int_equal(future->generation, now->generation);
     chains_free(c);

@@ -103,7 +103,7 @@ static void assert_same(const Chains *c, const Obvious *o)
             if (!p)
                 continue;
             if (p->a != x)
-                continue; /* the other orientation is compared */
+                continue; /* the pair is compared in its other orientation */
             chains_states(c, w, p, &s);
             for (unsigned i = 0; i < 4; i++) {
                 assert_true(fabs(s.dwell_usec[i] - o->dwell[a][b][i]) < 1);
@@ -287,7 +287,7 @@ static void test_wrong_dates(void **state)
     assert_true(w->log.sessions[7].begin_msec <= (right + 2 * halflife_usec) / USEC_PER_MSEC);
 }
 
-/* Random chains of some sessions of two users, at different times. */
+/* Makes random chains of some sessions of two users, at different times. */
 static Chains *random_chains(uint64_t seed, usec_t halflife_usec)
 {
     Random random = {seed};
@@ -350,7 +350,7 @@ static Chains *merged(const Chains *a, const Chains *b)
     return c;
 }
 
-/* Commutative, associative, exact, with the empty model as neutral element. */
+/* Merging is commutative, associative and exact, and empty chains are its neutral element. */
 static void test_merge(void **state)
 {
     usec_t halflife_usec = 100 * USEC_PER_HOUR;
@@ -656,7 +656,8 @@ static void test_a_large_fleet(void **state)
     assert_true(fabs(all.starts / all.on_usec / (one.starts / one.on_usec) - 1) < 1e-9);
 }
 
-/* Truncated anywhere, or with any byte changed: an error or valid chains, never a crash. */
+/* A text that is truncated anywhere, or in which any byte is changed, gives an error or valid
+ * chains, and never a crash. */
 static void test_bad_json(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;

@@ -18,7 +18,7 @@ static bool equal(DecayedSum a, DecayedSum b)
     return a.current == b.current && a.previous == b.previous;
 }
 
-/* Extreme values, with which a wrong sum shows. */
+/* Extreme values, for which a wrong implementation gives a wrong sum. */
 static const uint64_t hostile[] = {
         0,
         1,
@@ -160,8 +160,7 @@ static void rescaling_keeps_proportions(void **state)
                       (DecayedSum){DECAYED_SUM_MAX, 0}));
 }
 
-/* --- functions from offsets to DecayedSums, compared with a plain array
- * ------------------------------ */
+/* --- weighted ranges, compared with a plain array of sums --------------------------- */
 
 #define WIDTH 24U
 
@@ -259,7 +258,7 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
 }
 
-/* The products that need more than 64 bits, against arithmetic of 128 bits. */
+/* Compares products that need more than 64 bits with arithmetic of 128 bits. */
 static void wide_products_are_exact(void **state)
 {
 #ifdef __SIZEOF_INT128__

@@ -36,7 +36,8 @@ static void lifetime(Trace *t, uint32_t a, uint32_t uid, unsigned from, unsigned
     assert_int_equal(trace_add_lifetime(t, &l), 0);
 }
 
-/* A, then B; a tool without size; an application of root. */
+/* Makes a session in which A starts, and then B. A tool without size and an application of root
+ * start as well. */
 static Trace *session(unsigned day)
 {
     Trace *t = trace_new(STAGE_SESSION);
@@ -124,7 +125,7 @@ static void what_was_trained_predicts(void **state)
     assert_true(g.guesses[0].probability > 0.5);
 }
 
-/* An application is followed if the files that it used have at least that size in all. */
+/* An application is followed if the files that it used have at least `minsize_bytes` in all. */
 static void the_size_decides_who_is_followed(void **state)
 {
     static const struct {

@@ -64,7 +64,8 @@ static double guess_within(Mixture *m, unsigned t, char item, usec_t horizon)
     return probability_of(&g, item);
 }
 
-/* Ten sessions of five rounds each: one application, and a minute later the other. */
+/* Trains with ten sessions of five rounds each: one application starts, and a minute later the
+ * other. */
 static void train_pair(Mixture *m, uint32_t user, unsigned *at, char first, char second)
 {
     for (unsigned i = 0; i < 10; i++) {
@@ -97,7 +98,7 @@ static void what_follows_is_predicted(void **state)
     assert_near(guess_within(m, at + 20, 'A', 60 * S), 0); /* it runs */
 }
 
-/* Returns the probability of the application at the beginning of a session of user 1000. */
+/* Returns the probability of the application at the beginning of a session of the user. */
 static double first_guess(Mixture *m, unsigned at, uint32_t user, char item)
 {
     double p;
@@ -108,8 +109,8 @@ static double first_guess(Mixture *m, unsigned at, uint32_t user, char item)
     return p;
 }
 
-/* Each user has habits of their own. A user who was never seen is predicted like everybody, and so
- * is an unknown one. */
+/* Each user has habits of their own. For a user who was never seen, and for an unknown user, the
+ * history of all users predicts. */
 static void users_are_told_apart(void **state)
 {
     _cleanup_mixture_ Mixture *m = make(), *blind = make();

@@ -95,7 +95,8 @@ static void test_random(void **state)
     }
 }
 
-/* 20 GB with one resident page: the calls grow with the logarithm, not with the size. */
+/* Counts the one resident page of a file of 20 GB. The number of calls grows with the logarithm of
+ * the size, not with the size. */
 static int64_t count_one(void *arg, uint64_t offset, uint64_t length)
 {
     uint64_t at = *(uint64_t *)arg;
@@ -193,8 +194,8 @@ static int search_sparse(Sparse *s, uint64_t size, unsigned calls_max, RangeSet 
                            size, ret, NULL);
 }
 
-/* Sparse files of any size: one count if nothing is cached, and the logarithm of the size for each
- * window that contains pages. */
+/* In sparse files of any size, the search makes one count if nothing is cached. For each window
+ * that contains pages, the number of counts grows with the logarithm of the size. */
 static void test_sparse(void **state)
 {
     static const uint64_t sizes[] = {UINT64_C(1) << 32, UINT64_C(16) << 40, INT64_MAX};
@@ -222,7 +223,8 @@ static void test_sparse(void **state)
     }
 }
 
-/* Out of calls or of time: the ranges before that point are found, and no further call is made. */
+/* When the calls or the time are used up, the ranges before that point have been found, and no
+ * further call is made. */
 static void test_budget(void **state)
 {
     uint64_t pages[200];

@@ -56,7 +56,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Batches without further events. */
+/* Runs n batches without further events. */
 static void batches(World *w, unsigned n)
 {
     while (n-- > 0) {
@@ -69,7 +69,7 @@ static void batches(World *w, unsigned n)
     }
 }
 
-/* The process executes the object: the execve is reported and named. */
+/* Lets the process execute the object. The execve is reported, and its program is named. */
 static void execute(World *w, uint32_t pid, uint32_t what, usec_t at)
 {
     uint32_t run;
@@ -110,7 +110,7 @@ static void test_within_one_batch(void **state)
     assert_string_equal(w->reported, "+a@5 -a@6 +b@7 ");
 }
 
-/* The pid is used again before its exit was settled. */
+/* The pid is used again before the exit of its first process was settled. */
 static void test_duplicate_pid(void **state)
 {
     World *w = *state;

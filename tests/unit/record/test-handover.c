@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-/* A handover of the ends of two pipes, which replace the group and the connector. */
+/* Makes a handover of the ends of two pipes, in place of the fanotify group and the connector. */
 static Handover fake(void)
 {
     Handover h = HANDOVER_NULL;
@@ -107,7 +107,7 @@ static void an_offer_ends_without_a_claim(void **state)
 
 /* --- the store of systemd --------------------------------------------------------------------- */
 
-/* Acts as systemd: receives what is stored, in that order. Returns the number. */
+/* Acts as systemd: receives the stored descriptors in the order of storing. Returns how many. */
 static int receive(int fd, int *fds, char **names)
 {
     int n = 0;

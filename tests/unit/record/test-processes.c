@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Tests which application a process is assigned to: sequences as the kernel reports them. Opens
- * come through one queue and the connector's events through another; a batch hands in the
- * connector's first. */
+ * come through one queue and the connector's events through another; a batch processes the
+ * connector's events first. */
 
 #include "record/processes.h"
 
@@ -31,7 +31,7 @@ enum {
 static ProcessTable *table;
 static bool connector;
 static usec_t now;
-static unsigned n_asked; /* of /proc */
+static unsigned n_asked; /* the number of look-ups in /proc */
 static bool runs_from_tmpfs;
 
 static int set_up(void **state)
@@ -121,7 +121,7 @@ static const ProcessRun *last_run_of(uint32_t run)
     return run_of(run);
 }
 
-/* The application that the trace will name. */
+/* Returns the application that the trace will name for the run. */
 static uint32_t application(uint32_t run)
 {
     uint32_t object;
@@ -134,7 +134,7 @@ static uint32_t application(uint32_t run)
     return object;
 }
 
-/* The number of its lifetimes in the trace. */
+/* Returns the number of the application's lifetimes in the trace. */
 static size_t n_lifetimes(uint32_t object)
 {
     size_t n, found = 0;
@@ -228,8 +228,8 @@ static void test_connector_first(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* All in one batch: the parent executes, forks, executes again. Checks to which of them the child
- * belongs. */
+/* In one batch, the parent executes a program, forks, and executes another program. Checks to which
+ * of the two programs the child belongs. */
 static void test_fork_between_execs(void **state)
 {
     uint32_t child;
@@ -272,7 +272,7 @@ static void test_all_in_one_batch(void **state)
     run = opens(10);
     assert_int_equal(application(run), CAT);
     batch();
-    assert_int_equal(application(opens(10)), CAT); /* queued after what this batch read */
+    assert_int_equal(application(opens(10)), CAT); /* queued after the batch's events */
     batch();
     assert_int_equal(opens(10), PROCESS_NONE);
     assert_true(run_of(run)->end >= run_of(run)->start);
@@ -483,7 +483,7 @@ static void test_lost_events(void **state)
     program(10, SCRIPT);
     program(10, SH);
     program(10, LOADER);
-    process_table_lost(table); /* its execve among them */
+    process_table_lost(table); /* the execve is among the lost events */
     assert_int_equal(application(opens(10)), SCRIPT);
 }
 
@@ -659,7 +659,7 @@ static void test_random(void **state)
             assert_true((runs[i].n_processes > 0) == (runs[i].end == USEC_INFINITY) ||
                         runs[i].same_as != PROCESS_NONE);
             assert_true(runs[i].n_processes == 0 || runs[i].same_as == PROCESS_NONE);
-            application((uint32_t)i); /* ends */
+            application((uint32_t)i); /* does not loop forever */
         }
         assert_true(alive <= 1 + PIDS); /* each process is in one run */
     }

@@ -136,7 +136,7 @@ static void opened(Recorded *s, uint32_t what, uint32_t uid, uint32_t run)
             0);
 }
 
-/* The objects in the order of stage_select(), as "number:uid " each. */
+/* Writes the objects in the order of stage_select() to `text`, each as "number:uid ". */
 static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char *text, size_t size)
 {
     _cleanup_free_ StageObject *o = NULL;
@@ -167,8 +167,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Objects opened by several runs come before those opened by one, then earlier before later.
- * Objects without opens are missing. Running programs are included, except headstart's own. */
+/* Objects that several runs opened come before objects that one run opened. In each of the two
+ * groups, earlier opens come first. Objects without opens are missing. Running programs are
+ * included, except headstart's own. */
 static void test_likeliest_first(void **state)
 {
     Recorded *s = *state;

@@ -25,7 +25,7 @@
         .file = f, .offset = o, .length = l, .physical = at, .need = n, .probability = p \
     }
 
-/* The contents of one volume of a test's pack; n is 0 after the last. */
+/* The contents of one volume of a test's pack. */
 typedef struct Given {
     DeviceClass class;
     uint32_t flags;
@@ -77,7 +77,8 @@ static int drop(void **state _unused_)
     return 0;
 }
 
-/* "m0 m1 o0 d1 | o2": kind and index, "|" between streams */
+/* Compares the list with a text such as "m0 m1 o0 d1 | o2": the kind and the index of each
+ * operation, and "|" between streams. */
 static void expect(const OperationList *l, const char *expected)
 {
     char text[512] = "";
@@ -137,7 +138,7 @@ static void test_policies(void **state _unused_)
     expect_order(&p, here, POLICY_METADATA, "m0 m1");
     expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
     expect_order(&p, here, POLICY_GATE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
-    /* 100, 200, 300 ms, unknown */
+    /* The data is needed after 100, 200 and 300 ms, and at an unknown time. */
     expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 o0 o1 o2 d1 d3 d0 d2");
 }
 
@@ -177,7 +178,7 @@ static void test_not_mounted(void **state _unused_)
     Pack p = make(two, 2);
 
     assert_int_equal(operations_from_pack(&p, facts, POLICY_IDLE, &l), 0);
-    /* the second one's device cannot be read: only its metadata is missing */
+    /* The device of the second volume cannot be read: only its metadata is missing. */
     expect(&l, "o3 o4 o5 d4 d5 d6 d7");
     assert_int_equal(l.n_streams, 1);
     assert_int_equal(l.n_skipped[REPLAY_SKIP_UNMOUNTED], 2 + 3);
@@ -206,8 +207,8 @@ static void test_disks(void **state _unused_)
     expect_order(&p, facts, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3 | m2 m3 o3 o4 o5 d4 d5 d6 d7");
 }
 
-/* One ordered stream for a disk that seeks or may seek, and for a disk with volumes of both
- * kinds. */
+/* A disk that seeks or may seek has one ordered stream. So has a disk of which one volume seeks and
+ * another does not. */
 static void test_engines(void **state _unused_)
 {
     for (int class = 0; class < _DEVICE_CLASS_MAX; class ++) {

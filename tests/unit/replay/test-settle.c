@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests waiting for a quiet disk, from a root of files. */
+/* Tests waiting for a quiet disk. The facts about disks come from files below a root directory. */
 
 #include "base/clock.h"
 #include "replay/settle.h"

@@ -38,7 +38,7 @@ static void test_escape(void **state _unused_)
     check_escaped("\xef\xbf\xbf", "\\u{ffff}");
     /* Letters stay. */
     check_escaped("\xc3\xa4\xe4\xb8\xad\xf0\x9f\x98\x80", "\xc3\xa4\xe4\xb8\xad\xf0\x9f\x98\x80");
-    /* Overlong, a surrogate, beyond U+10FFFF, cut off, a lone continuation. */
+    /* Invalid UTF-8: overlong, a surrogate, beyond U+10FFFF, cut off, a lone continuation byte. */
     check_escaped("\xc0\xbc", "\\xc0\\xbc");
     check_escaped("\xed\xa0\x80", "\\xed\\xa0\\x80");
     check_escaped("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");

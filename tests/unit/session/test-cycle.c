@@ -19,8 +19,8 @@ static const CycleSnapshot plenty = {
                    .available_bytes = 2048 * MIB},
 };
 
-/* A reads /f/a. B reads two ranges of /f/b and lists /f/d. C opens /f/c, none of whose pages were
- * resident. */
+/* Makes a model in which A reads /f/a, and B reads two ranges of /f/b and lists /f/d. C opens /f/c,
+ * of which no page was resident. */
 static Model *small_model(void)
 {
     Model *m = model_of(
@@ -54,7 +54,8 @@ static int observe(Cycle *c, usec_t at, const char *path, bool started)
             c, &(CycleEvent){.time = {at, T0 + at}, .uid = 1000, .started = started, .path = path});
 }
 
-/* Sessions in which B starts 5 s after A, and both exit. Returns when the last one has ended. */
+/* Adds sessions in which B starts 5 s after A, and both exit. Returns the time after the last
+ * session. */
 static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 {
     for (unsigned i = 0; i < sessions; i++, at += 1000 * S) {
@@ -103,7 +104,7 @@ static const PrefetchRequest *requested(const CycleDecision *d, const char *path
     return NULL;
 }
 
-/* A cycle that has learned that B follows A; A has just started. */
+/* Makes a cycle that has learned that B follows A; A has just started. */
 static Cycle *after_a(const CycleParameters *p, usec_t *ret_now)
 {
     _cleanup_model_ Model *m = small_model();
@@ -366,12 +367,12 @@ static void test_prefixes(void **state)
     assert_int_equal(x.n_requests, 1);
     assert_non_null(requested(&x, "/f/d", 0));
 
-    p.exclude = "/ !/f !/bin/B"; /* everything but */
+    p.exclude = "/ !/f !/bin/B"; /* everything except /f and /bin/B */
     d = make(&p, m);
     assert_int_equal(observe(d, 10 * S, "/bin/A", true), 0);
     assert_int_equal(observe(d, 11 * S, "/bin/B", true), 1);
 
-    p.exclude = "/bin/A/ /bi"; /* whole names */
+    p.exclude = "/bin/A/ /bi"; /* only whole names count */
     e = make(&p, n);
     assert_int_equal(observe(e, 10 * S, "/bin/A", true), 0);
     assert_int_equal(observe(e, 10 * S, "/bin/AB", true), 1);
@@ -389,7 +390,7 @@ static void test_other_users(void **state)
     assert_int_equal(cycle_observe(c, &e), 1);
 }
 
-/* Invalid events. */
+/* Invalid events do no harm. */
 static void test_hostile(void **state)
 {
     CycleParameters p = parameters();
@@ -446,7 +447,7 @@ static void test_bad_parameters(void **state)
     assert_int_equal(chains_new(H, 600 * S, &m->chains), 0);
     p.interval = 0;
     assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
-    assert_non_null(m->chains); /* they stay the model's */
+    assert_non_null(m->chains); /* the model keeps its chains */
     p = parameters();
     p.minimum_use = NAN;
     assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
@@ -455,7 +456,8 @@ static void test_bad_parameters(void **state)
     assert_null(c);
 }
 
-/* An empty model, no model, and one that knows only applications of the boot. */
+/* Tests a cycle with an empty model, with no model, and with a model that knows only applications
+ * of the boot. */
 static void test_nothing_known(void **state)
 {
     CycleParameters p = parameters();

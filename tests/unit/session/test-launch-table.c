@@ -21,7 +21,7 @@ static void executions_within_two_seconds_are_one_start(void **state)
     assert_false(launch_table_note(&t, gimp, 11 * SEC));
     assert_true(launch_table_note(&t, other_user, 11 * SEC));
     assert_true(launch_table_note(&t, other, 11 * SEC));
-    /* Each execution prolongs the start, so that a loop of executions stays one. */
+    /* Each execution prolongs the start, so that a loop of executions stays one start. */
     assert_false(launch_table_note(&t, gimp, 12900 * USEC_PER_MSEC));
     assert_false(launch_table_note(&t, gimp, 14 * SEC));
     assert_true(launch_table_note(&t, gimp, 16 * SEC));

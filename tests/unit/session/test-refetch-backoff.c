@@ -14,7 +14,7 @@
 #define S    USEC_PER_SEC
 #define WAIT REFETCH_WAIT_MIN_USEC
 
-/* How many bytes are due if the range start .. end is missing. */
+/* Returns how many bytes are due if the range start .. end is missing. */
 static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint64_t start,
                     uint64_t end)
 {

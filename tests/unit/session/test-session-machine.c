@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the facts about the machine that the session cycle reads, on fixtures: session/machine.h.
- * Also tests that prefetch-thread.h opens only permitted files. */
+/* Tests, with files below a root directory, the facts about the machine that the session cycle
+ * reads: session/machine.h. Also tests that the prefetch thread opens only permitted files. */
 
 #include "base/clock.h"
 #include "session/machine.h"
@@ -103,8 +103,9 @@ static PrefetchReport settle(PrefetchThread *r)
     return report;
 }
 
-/* Requests of missing files, of files that are not regular, and of invalid ranges. New requests
- * come while the old ones are under way. The thread ends while the last requests are under way. */
+/* Makes requests for missing files, for files that are not regular, and for invalid ranges. New
+ * requests come while the old ones are under way. The thread ends while the last requests are under
+ * way. */
 static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */

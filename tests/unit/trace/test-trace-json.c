@@ -37,7 +37,7 @@ static char *text_of(const Trace *t, size_t *ret_size)
     return text;
 }
 
-/* The text must be refused, with one line that states the reason. */
+/* Checks that the text is refused, with one line that states the reason. */
 static void refuse(const char *text, size_t size, int error)
 {
     Trace *t = (Trace *)1;
@@ -51,7 +51,7 @@ static void refuse(const char *text, size_t size, int error)
     assert_int_equal(trace_from_json(text, size, &t, NULL), error);
 }
 
-/* The small trace's text with the first `from` replaced by `to`. */
+/* Returns the text of the small trace with the first `from` replaced by `to`. */
 static char *edited(const char *from, const char *to)
 {
     _cleanup_trace_ Trace *t = small_trace();
@@ -446,7 +446,7 @@ static void wrong_members_are_refused(void **state)
     }
 }
 
-/* The member is optional, but must be valid if it exists. */
+/* The member "left_out" is optional, but must be valid if it exists. */
 static void left_out_is_checked(void **state)
 {
     static const char *const wrong[] = {
@@ -570,7 +570,7 @@ static void a_read_trace_is_not_built_on(void **state)
     assert_int_equal(trace_add_application(t, 0, &id), -EINVAL);
 }
 
-/* The size that a trace of 20,000 accesses may have. */
+/* A trace of 20,000 accesses stays below a limit of its size. */
 static void twenty_thousand_accesses_stay_small(void **state)
 {
     SyntheticParameters p = synthetic_login(0);

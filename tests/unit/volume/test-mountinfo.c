@@ -23,7 +23,7 @@ static MountTable parsed(const char *text, size_t bad)
     return t;
 }
 
-/* The selected targets below the prefix, joined by blanks. */
+/* Compares the selected targets below the prefix, joined by blanks, with `want`. */
 static void assert_selected(const char *text, const char *prefix, const char *want)
 {
     _cleanup_(mount_table_done) MountTable t = parsed(text, 0);
@@ -133,7 +133,7 @@ static void what_is_covered_is_not_chosen(void **state)
                     "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
                     "24 23 0:44 / /mnt rw - tmpfs none rw\n",
                     "/", "/");
-    /* A directory above is covered later. */
+    /* A later mount covers the directory above the mount point. */
     assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
                     "23 22 8:3 / /a/b rw - ext4 /dev/sda3 rw\n"
                     "24 22 0:44 / /a rw - tmpfs none rw\n",

@@ -26,7 +26,8 @@ static Volume made(const char *uuid, uint64_t mount_dev, bool removable)
     };
 }
 
-/* "+": it keeps its UUID, "-": it lost it. */
+/* Checks which volumes keep their UUID: "+" in `expected` stands for a volume that keeps it, "-"
+ * for one that loses it. */
 static void expect_kept(Volume *v, size_t n, const char *expected)
 {
     VolumeTable t = {.volumes = v, .n = n};
@@ -62,7 +63,7 @@ static void metadata_of_removable_disks_is_not_parsed(void **state)
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
     v.removable = true;
     assert_int_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
-    v.mountpoint = (char *)"/"; /* this machine runs from it */
+    v.mountpoint = (char *)"/"; /* this machine runs from the disk */
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
     assert_null(m);
 }

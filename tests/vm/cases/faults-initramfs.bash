@@ -12,7 +12,7 @@ boot_1() {
 boot_2() {
     nobody_else_suffers
     check "no unit or process of headstart runs" nothing_runs
-    # systemd-tmpfiles makes the directory.
+    # systemd-tmpfiles makes the directory in every boot, so the directory must only be empty.
     check "the initrd has started nothing" test -z "$(ls -A /run/headstart)"
     note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
     check "less than half of the pack was resident when PID 1 started" less_than_half_resident
@@ -24,7 +24,7 @@ boot_3() {
     nobody_else_suffers
     quiet
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
-    # A replay that hangs before it sends a message.
+    # Installs a replay that hangs before it sends a message.
     mv "$state/boot.pack.away" "$state/boot.pack"
     mv "$replay" "$replay.away"
     printf '#!/bin/sh\nexec sleep 1000\n' >"$replay"

@@ -37,7 +37,7 @@ drawn_or_given_up() {
     desktop_drawn || { greeter_session && ! session_of user; }
 }
 
-# Without a GPU, with software rendering, its first frame takes a while.
+# Checks that the desktop has drawn its first frame. Without a GPU this takes a while.
 desktop_drawn() {
     journalctl -b --no-pager -o cat _UID="$(id -u user)" | grep -q '^Reached target gnome-session-initialized.target'
 }

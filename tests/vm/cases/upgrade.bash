@@ -13,7 +13,7 @@ boot_2() {
     local before
     before=$(stat -c %i "$program")
     check "a newer package is built" newer_package kmod "$program"
-    # A package manager's frontend also calls dpkg several times.
+    # The second call stands for the frontend of a package manager, which calls dpkg several times.
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
     check "dpkg upgrades the package again" dpkg -i /tmp/upgrade.deb
     check "the program has a new inode" test "$(stat -c %i "$program")" != "$before"

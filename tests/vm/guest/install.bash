@@ -6,11 +6,11 @@ boot_1() {
     check "dpkg installs the package" dpkg -i "$files/headstart.deb"
     note "dpkg took $((SECONDS - from)) s"
     check "headstart is in the initrd" in_initrd headstart-init
-    # Stored for the boots of the cases, in which qemu passes the initrd to the kernel.
+    # The host stores the initrd for the boots of the cases, in which qemu passes it to the kernel.
     cp "$(initrd_file)" "$out/initrd"
     check "it runs" headstart --version
     check "no unit failed" no_failed_units
-    # A user's file that each boot reads.
+    # Creates a file of a user, which each boot reads.
     head -c 1M /dev/urandom >/home/user/hsvm-read
     cat >/etc/systemd/system/hsvm-home.service <<'END'
 [Service]

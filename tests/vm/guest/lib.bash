@@ -17,13 +17,12 @@ say() {
 
 # --- requests to the host ----------------------------------------------------------------------
 
-# host COMMAND…: the host carries out the command and answers. Fails if the host could not, or does
-# not answer.
+# host COMMAND…: lets the host carry out the command. Fails if the host fails, or does not answer.
 #   host key KEY…          presses keys, one after the other (qemu's names: ret, ctrl-alt-f2)
-#   host type TEXT         types it
-#   host screen NAME       keeps a picture of the screen
-#   host cut               power fails, now
-#   host cut-within N      power fails at a random moment of the next N seconds
+#   host type TEXT         types the text
+#   host screen NAME       stores a picture of the screen
+#   host cut               cuts the power at once
+#   host cut-within N      cuts the power at a random moment of the next N seconds
 host() {
     local answer
     say "host $*"
@@ -52,7 +51,7 @@ note() {
     sed 's/^/# /' <<<"$*" >&3
 }
 
-# check WHAT COMMAND…: passes if the command succeeds; otherwise its output says why.
+# check WHAT COMMAND…: passes if the command succeeds. If the command fails, its output is reported.
 check() {
     local what=$1 said
     shift
@@ -77,7 +76,7 @@ await() {
 
 # --- the system --------------------------------------------------------------------------------
 
-# Waits until systemd has finished starting; degraded counts.
+# Waits until systemd has finished the boot, whether or not units have failed ("degraded").
 booted() {
     local s
     s=$(timeout 600 systemctl is-system-running --wait)
@@ -96,7 +95,8 @@ no_failed_units() {
     }
 }
 
-# What headstart's units and programs said, and what systemd said about them: journal_of [OPTION…]
+# journal_of [OPTION…]: prints the messages of headstart's units and programs, and the messages of
+# systemd about them
 journal_of() {
     {
         journalctl -b --no-pager -o short-monotonic "$@" -u 'headstart*'
@@ -114,7 +114,7 @@ no_warnings() {
     }
 }
 
-# Lists headstart's units that the default target waited for.
+# Fails if the default target waited for a unit of headstart, and prints such units.
 not_on_critical_chain() {
     local chain
     chain=$(systemd-analyze --no-pager critical-chain) || return
@@ -134,7 +134,7 @@ nothing_runs() {
     ! pgrep -a headstart
 }
 
-# Prints the initrd of the running kernel.
+# Prints the path of the running kernel's initrd.
 initrd_file() {
     echo "/boot/initrd.img-$(uname -r)"
 }
@@ -164,7 +164,7 @@ greeter_session() {
 }
 
 # login_at_greeter USER: presses Enter until the login succeeds, because nothing outside shows when
-# a greeter accepts input. Keeps an earlier picture.
+# a greeter accepts input. Takes a picture of the screen before each press.
 login_at_greeter() {
     local i
     for ((i = 0; i < 10; i++)); do
@@ -178,13 +178,13 @@ login_at_greeter() {
 
 # --- checks of headstart -----------------------------------------------------------------------
 
-# field FILE NAME: prints a field of a flat JSON object, which may be compressed, without tools that the image lacks.
+# field FILE NAME: prints a field of a flat JSON object, which may be compressed. Uses only tools that the image has.
 field() {
     zcat -f "$1" | grep -oE "\"$2\" *: *(\"[^\"]*\"|[0-9.]+|true|false|null)" | head -n 1 |
         sed -E 's/^[^:]*: *"?//; s/"$//'
 }
 
-# trace_of STAGE [N]: checks that there are at least N traces
+# trace_of STAGE [N]: checks that there are at least N traces of the stage (default: 1)
 trace_of() {
     local found
     mapfile -t found < <(compgen -G "$state/traces/*-$1*.json")
@@ -196,7 +196,7 @@ quiet() {
     check "headstart logs no warning" no_warnings
 }
 
-# The traces of a stage name where their processes came from: processes_from SOURCE STAGE
+# processes_from SOURCE STAGE: checks that each trace of the stage names this source of its processes
 processes_from() {
     local found trace=
     for trace in "$state"/traces/*-"$2"*.json; do
@@ -206,7 +206,7 @@ processes_from() {
     done
 }
 
-# pack_has PACK WORDS: prints a file of the pack, as the pack describes it
+# pack_has PACK WORDS: checks that the printed pack has a line with these words
 pack_has() {
     headstart show "$1" --limit=0 | grep -F -- "$2" || {
         headstart show "$1"
@@ -214,7 +214,7 @@ pack_has() {
     }
 }
 
-# Waits until the boot is over, its trace is written, and it was learned if possible.
+# Waits until the boot is over and its trace is written. Then learns and plans, and checks the results.
 a_boot_is_recorded() {
     check "systemd has finished the boot" booted
     check "headstart is not on the critical chain" not_on_critical_chain
@@ -236,7 +236,7 @@ is_over() {
     test -s "$1" && ! grep -q '"outcome":"running"' "$1"
 }
 
-# Checks that this boot replayed the pack, early, and reported that.
+# Checks that the pack was replayed early in this boot, and that the replay was reported.
 a_boot_is_replayed() {
     local file=/run/headstart/replay-boot.json start took bytes skipped end
     check "systemd has finished the boot" booted
@@ -263,15 +263,16 @@ boot_policy() {
     printf '[Replay]\nBootPolicy=%s\nDeadline=60s\n' "$1" >/etc/headstart/headstart.conf.d/hsvm.conf
 }
 
-# The boot pack is swept while the boot waits, whatever the planner would choose. Planned anew.
+# Plans again, with the policy `gate`: later boots wait while the boot pack is swept, whatever the
+# planner would choose.
 boot_is_gated() {
     boot_policy gate
     headstart plan
 }
 
 # The next boot with init=/usr/local/lib/hsvm/probe-init measures how much of the boot pack is
-# resident when PID 1 starts. It measures the files of the root filesystem, since no other one is
-# mounted then.
+# resident when PID 1 starts. It measures the files of the root filesystem, since no other
+# filesystem is mounted then.
 probe_next_boot() {
     install -m 0755 /run/hsvm/probe-init /usr/local/lib/hsvm/probe-init
     headstart show "$state/boot.pack" --json=short --limit=0 >"$out/pack.json"
@@ -352,14 +353,14 @@ initrd_boot_is_replayed() {
     pack_was_resident
 }
 
-# Files of the previous boot may be gone or replaced now; nothing else may be missing.
+# Checks that the replay skipped only files that were deleted or replaced since the previous boot.
 skipped_only_gone() {
     grep -o '"skipped":{[^}]*}' "$1"
     ! grep -qE '"skipped":{[^}]*"(unmounted|device|denied|error|stopped)"' "$1"
 }
 
-# In the next boots the replay of the boot pack waits until all data has arrived, so that its status tells when
-# that was.
+# Lets the replay of the boot pack wait, in later boots, until all data has arrived. Its status then
+# contains the time of this moment.
 replay_waits() {
     local dir=/etc/systemd/system/headstart-replay-boot.service.d
     mkdir -p "$dir"
@@ -385,11 +386,12 @@ status_says_replayed() {
     headstart status | tee /dev/stderr | grep -A3 -i 'replayed in this boot' | grep -q '^ *boot '
 }
 
-# The login of that user, whose desktop is up, is recorded and learned: a_login_is_recorded USER PROGRAM
+# a_login_is_recorded USER PROGRAM: checks that the login of the user, whose desktop is up, was recorded
+# and learned, and that the packs contain the program of the desktop
 a_login_is_recorded() {
     local pack
     boot_policy concurrent
-    # Settling is measured; after two minutes the login counts as settled.
+    # The recorder measures when the login has settled. After two minutes the login counts as settled.
     check "the login was recorded" await 300 trace_of login
     check "learning and planning succeed" systemctl start headstart-learn.service
     for pack in "$state/login.pack" "$state/login@$(id -u "$1").pack"; do
@@ -399,7 +401,8 @@ a_login_is_recorded() {
     done
 }
 
-# replayed STAGE[@UID]: prints what was read at the greeter and what was left for the login
+# a_login_is_replayed STAGE[@UID]: checks the result of this replay, and prints when it ran and how
+# much it read
 a_login_is_replayed() {
     local file="/run/headstart/replay-$1.json"
     check "the replay of $1 reports its result" await 120 test -s "$file" || return
@@ -413,7 +416,7 @@ status_lists_login() {
     headstart status | tee /dev/stderr | grep -A5 -i 'replayed in this boot' | grep -q '^ *login'
 }
 
-# Checks the end of a boot whose login is recorded: first_login_is_recorded USER PROGRAM
+# first_login_is_recorded USER PROGRAM: checks the end of a boot in which a login is recorded
 first_login_is_recorded() {
     check "the boot was recorded" trace_of boot
     a_login_is_recorded "$1" "$2"
@@ -421,7 +424,7 @@ first_login_is_recorded() {
     desktop_is_quiet
 }
 
-# Checks the end of the next boot, whose login is recorded, too.
+# Checks the end of the next boot, in which a login is recorded, too.
 next_login_is_recorded() {
     headstart status
     check "headstart status lists the login" status_lists_login
@@ -449,9 +452,9 @@ only_headstart_failed() {
     systemctl list-units --failed --no-legend --plain | tee /dev/stderr | awk '$1 !~ /^headstart/ { bad = 1 } END { exit bad }'
 }
 
-# Checks that headstart's programs log one complaint, in one line that contains these words.
+# complains_once PATTERN: checks that headstart's programs log one warning, in one line that matches
 complains_once() {
-    # A complaint may come after the default target, because the recording ends later.
+    # The warning may come after the default target is reached, because the recording ends later.
     await 120 one_complaint "$1"
     check "headstart reports the fault in one line" one_complaint "$1"
 }
@@ -467,8 +470,8 @@ one_complaint() {
     grep -qiE -- "$1" <<<"$said" && [[ $(wc -l <<<"$said") -eq 1 ]]
 }
 
-# early_unit COMMAND: runs during the next boots, after the recorder has begun; no_early_unit
-# removes it.
+# early_unit COMMAND: runs the command during each later boot, after the recorder has begun.
+# no_early_unit ends that.
 early_unit() {
     cat >"/etc/systemd/system/hsvm-early.service" <<END
 [Service]
@@ -487,7 +490,7 @@ no_early_unit() {
     rm /etc/systemd/system/hsvm-early.service
 }
 
-# Prints a fact about each boot for readers of the artefacts.
+# Stores the journal, the state of the units, and headstart's state as artefacts.
 collect() {
     journalctl -b --no-pager -o short-monotonic >"$out/journal" 2>&1
     journalctl -b --no-pager -o json >"$out/journal.json" 2>/dev/null

@@ -22,7 +22,7 @@ class BuiltImage:
 
 
 def _image_key(name):
-    """A hash that changes with every input of the image."""
+    """Returns a hash that changes with every input of the image."""
     image = IMAGES[name]
     made_by = [(HERE / f).read_text() for f in ("furnish.py", "layouts.py", "luks.py")]
     made_by += [(HERE.parent / "guest" / f).read_text() for f in ("agent", "agent.service",
@@ -32,8 +32,8 @@ def _image_key(name):
 
 
 def image(name, cache=DEFAULT_CACHE):
-    """Returns the image of that name; makes it if it is not in the cache. Needs root and a mount
-    namespace of one's own (commands.in_private_mounts)."""
+    """Returns the image of that name; makes it if it is not in the cache. The caller must be
+    root and have called commands.in_private_mounts()."""
     if name not in IMAGES:
         raise VmError(f"no such image: {name} (there are: {', '.join(IMAGES)})")
     recipe = IMAGES[name]

@@ -1,5 +1,5 @@
-"""Cases: one bash file each, which runs inside the machine and has a function boot_N for each boot.
-Its head states its requirements, in lines `# key: value`:
+"""Reads the cases. A case is a bash file that runs inside the machine and has a function boot_N for
+each boot. The head of the file states what the case needs, in lines `# key: value`:
 
     image: NAME          the image that the case boots (recipes.py)
     boots: N             the number of boots (default 1)
@@ -47,7 +47,7 @@ class Case:
 
 
 def read(path):
-    """Reads the case in a file. Raises VmError if its head makes no sense."""
+    """Reads the case in a file. Raises VmError if the head of the file is not valid."""
     case = Case(path.stem, path)
     for line in path.read_text().splitlines():
         if not line.startswith("#"):

@@ -45,7 +45,7 @@ class Outcome:
 
 
 def pack_case(path, files, boot):
-    """The case disk: a tar file of {name: bytes or Path}, and which boot this is."""
+    """Writes the case disk: a tar file of `files` ({name: bytes or Path}) and of the boot number."""
     with tarfile.open(path, "w") as tar:
         for name, content in {**files, "boot": f"{boot}\n".encode()}.items():
             if isinstance(content, Path):
@@ -56,13 +56,13 @@ def pack_case(path, files, boot):
 
 
 def unpack_out(path, directory):
-    """Returns the files that the guest wrote to the output disk; nothing if it did not get that
-    far."""
+    """Extracts the files that the guest wrote to the output disk into `directory`. Extracts nothing
+    if the guest ended before it wrote them."""
     try:
         with tarfile.open(path) as tar:
             for member in tar:
-                # The input comes from a machine that the tests broke on purpose, so absolute paths
-                # and devices are refused.
+                # The input comes from a machine that the tests broke on purpose, so devices and
+                # paths with ".." are refused.
                 if (member.isfile() or member.isdir()) and ".." not in member.name.split("/"):
                     member.mode |= 0o600 if member.isfile() else 0o700
                     tar.extract(member, directory, set_attrs=False)
@@ -89,7 +89,8 @@ class Machine:
             "-m", str(memory_mib), "-display", "none", "-no-reboot", "-nic", "none",
             "-rtc", f"base={clock or 'utc'}", "-device", "virtio-rng-pci",
             "-kernel", str(kernel), "-initrd", str(initrd),
-            # An emulated timer may be late on a busy host, and the kernel would panic at once.
+            # On a busy host an emulated timer may be late. Without no_timer_check the kernel would
+            # then panic.
             "-append", f"{append} no_timer_check {consoles} systemd.show_status=1",
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,id=agent,path={self.agent_path},server=on,wait=off",
@@ -101,15 +102,16 @@ class Machine:
         else:
             self.command += ["-vga", "std", "-device", "virtio-keyboard-pci"]
         for i, d in enumerate(disks):
-            # With writeback, data that the guest flushed survives a power cut, and other data need
-            # not.
+            # With writeback, data that the guest flushed survives a power cut. Other data may be
+            # lost.
             self.command += [
                 "-drive", f"if=none,id=d{i},file={d.path},format={d.fmt},cache=writeback",
                 "-device", f"virtio-blk-pci,drive=d{i},serial={d.serial}"]
         self.qemu = None
 
     def run(self, timeout):
-        """Waits until power-off or the time limit. Returns an Outcome; the machine is gone then."""
+        """Runs the machine until it powers off or the time limit is reached. Returns an Outcome.
+        Ends qemu in any case."""
         with ExitStack() as stack:
             stack.enter_context(locked(LOCK, "a measurement on this machine"))
             started = time.monotonic()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 # are not used.
 RECIPE = 1
 
-# Without recommended packages. The dependencies of headstart's package are installed already,
+# Recommended packages are not installed. The dependencies of headstart's package are installed already,
 # because the machine has no network.
 TEXT = """
     systemd-sysv udev dbus dbus-user-session libpam-systemd linux-image-amd64 initramfs-tools zstd

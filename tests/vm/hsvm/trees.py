@@ -14,7 +14,7 @@ def key(*parts):
 
 def apt_sources(suite):
     """Returns one-line apt sources of a suite, from the mirrors of the distribution that this
-    machine's apt uses. They are not stored anywhere else. (The security mirror is left out: no
+    machine's apt uses. No file of headstart names a mirror. (The security mirror is left out: no
     other machine can reach a test image.)"""
     wanted = []
     for attempt in range(2):
