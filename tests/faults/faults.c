@@ -3,19 +3,24 @@
 /* libfaults.so, for LD_PRELOAD: makes one call of a function of the C library fail.
  * tests/faults/inject drives it.
  *
- * HEADSTART_FAULTS          `list`: write one line for the first call from each call site.
- *                           `FUNCTION NUMBER ERROR`: the call with that number (from 1) of that
- * function fails with that errno. ERROR `short`: it transfers half. `FUNCTION NUMBER+ ERROR`: that
- * call and all later ones fail. HEADSTART_FAULTS_PROGRAM file name of the program in which this
- * happens; others run undisturbed. HEADSTART_FAULTS_OUTPUT file to which lines `list|failed
- * FUNCTION NUMBER SITE` are appended.
+ *     HEADSTART_FAULTS
+ *         `list`: writes one line for the first call from each call site.
+ *         `FUNCTION NUMBER ERROR`: the call with that number (from 1) of that function fails with
+ *         that errno. ERROR `short`: the call transfers half.
+ *         `FUNCTION NUMBER+ ERROR`: that call and all later ones fail.
+ *         `FUNCTION @SITE ERROR`: the first call from that call site fails.
+ *     HEADSTART_FAULTS_PROGRAM
+ *         The file name of the program in which this happens. Other programs run undisturbed.
+ *     HEADSTART_FAULTS_OUTPUT
+ *         The file to which lines `list|failed FUNCTION NUMBER SITE` are appended.
  *
  * A call site is the function, the address of the call, and up to four addresses of the program
  * above it on the stack, because one call in grow_array() serves every table. Calls without the
  * program on the stack (by the loader, before main) do not count.
  *
- * The wrappers of system calls have six integer arguments, which is how the x86-64 and arm64 ABI
- * pass the arguments of all of them. Therefore no header that declares one of them may be
+ * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
+ * arm64 ABI pass the arguments of all these calls in the same way. These declarations contradict
+ * those of the C library, so no header that declares one of the wrapped functions may be
  * included. */
 
 #include <dlfcn.h>
@@ -144,7 +149,7 @@ static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *arg)
     return _URC_NO_REASON;
 }
 
-/* The call site; 0 if the program is not on the stack. */
+/* Returns the call site; 0 if the program is not on the stack. */
 static uint64_t site_of(const char *function)
 {
     Stack s = {.hash = UINT64_C(0xcbf29ce484222325)};
@@ -155,7 +160,7 @@ static uint64_t site_of(const char *function)
     return s.n_program > 0 ? s.hash : 0;
 }
 
-/* True on the first call from this site. */
+/* Returns whether this is the first call from the site. */
 static bool is_new(uint64_t site)
 {
     for (size_t i = site % SITES_MAX;; i = (i + 1) % SITES_MAX) {
@@ -178,9 +183,8 @@ static void put(const char *what, const char *function, unsigned long number, ui
         syscall(SYS_write, output_fd, line, (long)n);
 }
 
-/* 0: the call is executed; an errno, or -1 for a short transfer. `counter` counts the function's
- * calls.
- */
+/* Returns 0 if the call is to be executed, the errno with which it is to fail, or -1 if it is to
+ * transfer half. `counter` counts the function's calls. */
 static int strike(const char *function, unsigned long *counter)
 {
     uint64_t site;
@@ -374,13 +378,13 @@ static long give_error(int error)
     return error;
 }
 
-/* Returns -1 and sets errno. */
+/* A function that returns -1 and sets errno if it fails. */
 #define CALL(name) WRAP(name, set_errno, )
-/* The third argument is a number of bytes. */
+/* Like CALL; the third argument is a number of bytes, which a short transfer halves. */
 #define TRANSFER(name) WRAP(name, set_errno, c = c > 1 ? c / 2 : c)
-/* Returns NULL and sets errno. */
+/* A function that returns NULL and sets errno if it fails. */
 #define POINTER(name) WRAP(name, set_errno_null, )
-/* Returns the error number. */
+/* A function that returns the error number if it fails. */
 #define NUMBER(name) WRAP(name, give_error, )
 
 TRANSFER(read)

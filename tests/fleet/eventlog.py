@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a Spark event log shows about the distribution of tasks: who ran them, how deep the tree is,
-and that the tasks of a killed executor ran again."""
+"""Reads from a Spark event log which executors ran the tasks, how deep the tree of stages is, and
+that the tasks of a killed executor ran again."""
 
 import json
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ def lost_tasks(log, executor):
 
 def check(log, killed, survivor, minimum_share=0.3, minimum_depth=3):
     """Raises EventLogError unless the log shows a distributed run that outlived the killed
-    executor. Returns figures of it."""
+    executor. Returns figures of the run."""
     by_executor = shares(log)
     for executor in (killed, survivor):
         if by_executor.get(executor, 0) < minimum_share:

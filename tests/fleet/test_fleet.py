@@ -22,8 +22,8 @@ import fleet  # noqa: E402
 
 
 class LocalRows:
-    """The operations of a Spark RDD that the job uses, in one process and in an order that Spark does
-    not promise either: each group is reversed."""
+    """The operations of a Spark RDD that the job uses, in one process. Each group is reversed,
+    because Spark does not promise any order."""
 
     def __init__(self, partitions):
         self.partitions = partitions
@@ -78,7 +78,8 @@ class Functions(unittest.TestCase):
         for data in (text, gzip.compress(text), gzip.compress(text)[:-4], text.replace(b'":', b'" : ')):
             self.assertTrue(fleet.has_halflife(data, 604800000000))
             self.assertFalse(fleet.has_halflife(data, 604800000001))
-        # Merging refuses these, and names the reason.
+        # These are no models. has_halflife() accepts them, because merging refuses them and names
+        # the reason.
         for data in (b"", b"\x1f\x8bx", b"{}", gzip.compress(b"")):
             self.assertTrue(fleet.has_halflife(data, 1))
 
@@ -99,7 +100,8 @@ class Functions(unittest.TestCase):
 
 
 class Job(unittest.TestCase):
-    """The whole job on 40 models and 2 users. K is 3."""
+    """The whole job on 40 models and 2 users. A path must be on at least 3 machines to be
+    counted."""
 
     @classmethod
     def setUpClass(cls):
@@ -187,7 +189,7 @@ class Job(unittest.TestCase):
 
 
 def events(tasks, parents=((0, []), (1, [0]), (2, [1])), removed="0"):
-    """An event log: executor 2 replaces executor 0."""
+    """Returns an event log in which executor 2 replaces executor 0."""
     rows = [{"Event": "SparkListenerJobStart", "Job ID": 0,
              "Stage Infos": [{"Stage ID": stage, "Parent IDs": needs} for stage, needs in parents]}]
     rows += [{"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task End Reason": {"Reason": reason},

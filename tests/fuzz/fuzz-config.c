@@ -17,7 +17,7 @@ static void on_warning(void *userdata, const char *file, unsigned line, const ch
     (*n)++;
 }
 
-/* Returns the number of warnings. */
+/* Loads the configuration. Returns the number of warnings. */
 static unsigned load(const uint8_t *data, size_t size, Config *ret, ConfigSources *ret_sources)
 {
     const uint8_t *rest;
@@ -86,7 +86,8 @@ static void random_assignment(FuzzRandom *r, char *text, size_t size)
     snprintf(text, size, "[%s]\n%s=%s\n", config_section(key), config_key(key), value);
 }
 
-/* Where a section can begin: before another section or at the end of a file. */
+/* Returns a random place where a section can begin: before another section or at the end of a
+ * file. */
 static size_t random_boundary(FuzzRandom *r, const uint8_t *data, size_t size)
 {
     size_t chosen = size, n = 1;

@@ -4,7 +4,8 @@
  * buffer, as the kernel fills it. A file in memory replaces the group. Events go on to the log of
  * objects. */
 
-/* Gives access to the structure, because the kernel would otherwise have to make its watches. */
+/* The source is included to get access to the structure: without this access, the kernel would have
+ * to make the watches. */
 #include "record/fanotify.c" // NOLINT(bugprone-suspicious-include)
 
 #include "fuzz.h"
@@ -38,8 +39,8 @@ static int before(void *arg)
 static int opened[4096];
 static size_t n_opened;
 
-/* A number that the kernel returned is a descriptor of this process; a number of the input is
- * not. */
+/* Replaces the descriptors in the input. The kernel would return descriptors of this process, and
+ * the numbers in the input are none. */
 static void own_descriptors(uint8_t *data, size_t size)
 {
     for (size_t at = 0; size - at >= sizeof(struct fanotify_event_metadata);) {

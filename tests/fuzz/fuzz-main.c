@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs a fuzz target without libFuzzer, so that every build runs the corpora, and valgrind too.
+/* Runs a fuzz target without libFuzzer, so that every build runs the corpora, and valgrind can run
+ * them, too.
  *
  *     fuzz-NAME [--mutations=N] [--seed=N] FILE-OR-DIRECTORY…
  *

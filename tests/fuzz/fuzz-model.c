@@ -28,7 +28,7 @@ static void read_again(const Model *m)
     FUZZ_CHECK(first_size == second_size && memcmp(first, second, first_size) == 0);
 }
 
-/* What plan computes for the starts of applications. */
+/* Computes what plan computes for the starts of applications. */
 static void predict_launches(const Model *sum)
 {
     _cleanup_free_ ModelLaunch *launches = NULL;
@@ -63,7 +63,7 @@ static void predict(const Model *m)
     }
 }
 
-/* A session with the chains of the model. */
+/* Simulates a session with the chains of the model. */
 static void follow(Model *m)
 {
     static const usec_t horizons[] = {20 * USEC_PER_SEC, USEC_INFINITY};
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
-/* The model learns what a start needs from sessions whose processes have lifetimes. */
+/* Adds lifetimes of processes to the trace, from which the model learns what a start needs. */
 static void add_starts(FuzzRandom *r, Trace *t)
 {
     for (uint32_t i = 0; i < t->n_applications; i++) {

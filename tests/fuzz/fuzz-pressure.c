@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pressure stall information, and disk statistics if it is missing. Two readings: the input before
- * and after a line `---`. A reading that begins with a digit or blank is /proc/diskstats. */
+/* Pressure stall information, or disk statistics if that information is missing. The parts of the
+ * input before and after a line `---` are two readings. A reading that begins with a digit or blank
+ * is /proc/diskstats. */
 
 #include "fuzz.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Shared by the fuzz targets. Each target is one file fuzz-NAME.c with LLVMFuzzerTestOneInput()
- * and, where the input has a grammar, LLVMFuzzerCustomMutator(). With clang and -Dfuzz=true they
- * are linked with libFuzzer, otherwise with fuzz-main.c, which runs files. tests/fuzz/README.md
- * describes how to run them. */
+ * and, where the input has a grammar, LLVMFuzzerCustomMutator(). With clang and -Dfuzz=true the
+ * targets are linked with libFuzzer, otherwise with fuzz-main.c, which runs files.
+ * tests/fuzz/README.md describes how to run them. */
 
 #include "base/macros.h"
 
@@ -37,9 +37,10 @@ typedef struct FuzzRandom {
 } FuzzRandom;
 
 uint64_t fuzz_random(FuzzRandom *r);
-/* A number below n; 0 if n is 0. */
+/* Returns a number below n; 0 if n is 0. */
 uint64_t fuzz_below(FuzzRandom *r, uint64_t n);
-/* A number that is likely to reach a limit: small, a power of two and its neighbours, or any. */
+/* Returns a number that is likely to reach a limit: small, a power of two and its neighbours, or
+ * any. */
 uint64_t fuzz_number(FuzzRandom *r);
 
 /* Changes one number or string of a JSON text, or swaps two numbers. The syntax stays valid.
@@ -50,8 +51,8 @@ size_t fuzz_json_mutate(FuzzRandom *r, uint8_t *data, size_t size, size_t max_si
  */
 size_t fuzz_take_text(uint8_t *data, size_t max_size, char *text, size_t size);
 
-/* Descriptor of a directory on a tmpfs that replaces "/". It is created at the first call and
- * removed at exit. */
+/* Returns the descriptor of a directory on a tmpfs that replaces "/". The directory is created at
+ * the first call and removed at exit. */
 int fuzz_root(void);
 /* Writes the file below fuzz_root(), and the directories above it. */
 void fuzz_root_put(const char *path, const void *data, size_t size);
@@ -61,5 +62,5 @@ void fuzz_root_put(const char *path, const void *data, size_t size);
 size_t fuzz_split(const uint8_t *data, size_t size, const uint8_t **ret_rest,
                   size_t *ret_rest_size);
 
-/* A descriptor of an unnamed file in memory with this content. */
+/* Returns a descriptor of an unnamed file in memory with this content. */
 int fuzz_memory_file(const void *data, size_t size);

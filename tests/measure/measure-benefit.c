@@ -151,7 +151,7 @@ static int print_table(unsigned histories, unsigned *off)
     return 0;
 }
 
-/* The share of policies that are off after each number of sessions. */
+/* Prints the share of policies that are off after each number of sessions. */
 static int print_curve(unsigned histories, unsigned *off)
 {
     static const size_t curves[] = {0, 3, 6, 9};

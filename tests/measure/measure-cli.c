@@ -33,7 +33,7 @@
             errx(EXIT_FAILURE, "%s: %s", #call, strerror(-_r)); \
     } while (0)
 
-/* Sets every other member, so that the lines are as long as those of a machine. */
+/* Sets all remaining members, so that the lines are as long as those of a real machine. */
 static void add_machine(SessionRecord *s)
 {
     s->firmware_usec = s->loader_usec = s->kernel_usec = s->initrd_usec = 2345678;
@@ -85,7 +85,8 @@ static const char *application_name(const Trace *t, size_t i, char buf[static TR
     return buf;
 }
 
-/* Logins in which applications start one after the other, in orders that differ a little. */
+/* Makes chains from logins in which applications start one after the other, in orders that differ a
+ * little. */
 static void make_chains(const Trace *t, Model *m)
 {
     EventTime now = {.at = USEC_PER_SEC, .realtime = START};
@@ -163,7 +164,7 @@ static int by_time(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* True if the median is within the limit. */
+/* Measures one verb. Returns true if the median is within the limit. */
 static bool measure(const char *headstart, const char *state, const char *verb,
                     const char *argument, size_t runs, usec_t limit)
 {

@@ -2,7 +2,7 @@
 
 /* Simulates every predictor on habits drawn from seeds, for the figures of docs/predictors.md.
  *
- *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      8, 1 and 60
+ *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      default 8 1 60
  *
  * If the first seed is not a number ("now"), seeds are drawn from the clock. */
 
@@ -173,7 +173,7 @@ static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t
     return 0;
 }
 
-/* Reliability at a horizon long enough for probabilities of all sizes. */
+/* Prints the reliability of predictors at a horizon long enough for probabilities of all sizes. */
 static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
 {
     static const Line which[] = {
@@ -222,8 +222,8 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
     return 0;
 }
 
-/* Files in the order in which applications open them at their start: the input that the papers on
- * files used. */
+/* Makes a trace of the files in the order in which applications open them at their start: the input
+ * that the papers on files used. */
 static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret)
 {
     Random random = {seed};
@@ -261,7 +261,7 @@ static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret
     return 0;
 }
 
-/* Rutt and Parthasarathy's figure 3: a cache of 70 files, 55 % training. */
+/* Repeats figure 3 of Rutt and Parthasarathy, with a cache of 70 files and 55 % training. */
 static int files(unsigned n_seeds, uint64_t first, unsigned n_sessions)
 {
     static const struct {

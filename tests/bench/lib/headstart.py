@@ -94,7 +94,7 @@ class Headstart:
         """Returns the parameters with which the stage's pack was planned."""
         return self.show(self.state / f"{stage}.pack", "--limit=0")["policy"]
 
-    # Forced, because this boot of the host may be a control session, in which nothing is replayed.
+    # --force, because this boot of the host may be a control session, in which nothing is replayed.
 
     def replay(self, stage, *options):
         """Replays a stage's pack and waits until the data has been read. Returns a Ran, with the
@@ -184,7 +184,8 @@ class Recorder:
             self.peak_kib = int(found[1])
 
     def stop(self):
-        """Ends the last stage and the recorder. peak_kib is then its peak resident memory."""
+        """Ends the last stage and the recorder. peak_kib is then the peak resident memory of
+        headstartd."""
         self._note_peak()
         self.process.send_signal(signal.SIGTERM)
         end = time.monotonic() + 60

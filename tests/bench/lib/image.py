@@ -98,7 +98,7 @@ def _make(spec, cache, image, progress):
         run(*MKFS[spec.fstype], temporary)
         target = work / "root"
         target.mkdir()
-        run("mount", "-o", "loop", temporary, target)  # the loop device goes with the mount
+        run("mount", "-o", "loop", temporary, target)  # unmounting releases the loop device
         try:
             layout.lay_out(root, target, spec.seed, progress)
             if spec.prime:
@@ -131,7 +131,8 @@ def _prime(target, work, desktop, user, progress):
 
 
 def _await_release(image):
-    """Waits until no loop device has the file. The kernel detaches it after the last user."""
+    """Waits until no loop device has the file. The kernel detaches a loop device after its last
+    user has closed it."""
     end = time.monotonic() + 30
     while run("losetup", "--associated", image).stdout.strip():
         if time.monotonic() > end:

@@ -1,5 +1,6 @@
-"""Observes from outside headstart inside a machine. Files below /run report what its programs have
-done, and D-Bus reports the state of its units. None of these files lies on the simulated disk."""
+"""Observes, from outside a machine, the headstart inside it. Files below /run report what
+headstart's programs have done, and D-Bus reports the state of headstart's units. None of these
+files lies on the simulated disk."""
 
 import json
 import time
@@ -10,9 +11,9 @@ RUN = "run/headstart"
 BUS = "run/dbus/system_bus_socket"
 SYSTEMD = "org.freedesktop.systemd1"
 POLL_S = 0.05
-BUS_TIMEOUT_S = 60  # systemd answers when it has nothing else to do
+BUS_TIMEOUT_S = 60  # systemd may have other work to do before it answers
 
-# The result of a unit that has ended.
+# The active states of a unit that has ended.
 ENDED = ("inactive", "failed")
 
 
@@ -58,7 +59,7 @@ class Inside:
             return None
 
     def replays(self):
-        """NAME -> result of replay(), for each pack that was replayed."""
+        """Returns NAME -> result of replay(), for each pack that was replayed."""
         names = [path.stem.removeprefix("replay-")
                  for path in self.machine.inside(RUN).glob("replay-*.json")]
         return {name: self.replay(name) for name in sorted(names)}
@@ -91,8 +92,8 @@ class Inside:
         return [unit[0] for unit in found[0][0]]
 
     def wait_ended(self, unit, timeout, started=True):
-        """Waits until a unit has ended. With `started` it must have been started before. Raises
-        BenchError if it failed."""
+        """Waits until a unit has ended. With `started`, a unit that was never started does not
+        count as ended. Raises BenchError if it failed."""
         def ended():
             u = self.unit(unit, "Unit", "ActiveState", "InactiveExitTimestampMonotonic")
             return u["ActiveState"] in ENDED and (not started

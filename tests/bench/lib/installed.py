@@ -1,7 +1,7 @@
 """The installed product: the package's files are in the tree, and its own units record, learn, plan
 and replay inside the machine. The bench boots, logs in and waits. It starts no program of
-headstart. The machine's disk keeps what headstart has learned, and the measured runs begin with
-it."""
+headstart. The machine's disk keeps what headstart has learned, and the measured runs begin with the
+contents of this disk."""
 
 import shutil
 import time
@@ -27,8 +27,9 @@ class Installed(Variant):
     inside = packs = True
 
     def contents(self, scenario):
-        """Before a measured automatic login, headstart has learned from automatic logins; before
-        any other boot or login, from those at a greeter."""
+        """Returns the name of the disk's contents. Before a measured automatic login, headstart has
+        learned from automatic logins; before any other boot or login, it has learned from logins at
+        a greeter."""
         return f"{self.name}-autologin" if scenario == "autologin" else self.name
 
     def prepare(self, scenarios):
@@ -92,7 +93,7 @@ class Installed(Variant):
         time.sleep(TYPING_S)
 
     def state(self, contents):
-        """The directory for a copy of headstart's state of that disk."""
+        """Returns the directory for a copy of headstart's state on that disk."""
         return self.bench.work / "learned" / contents
 
     def _keep_state(self, contents):
@@ -106,7 +107,7 @@ class Installed(Variant):
     # --- measuring
 
     def prefetch(self, stages, machine):
-        """The login's pack is replayed at the greeter, before the login."""
+        """Waits until the units have replayed the login's pack at the greeter, before the login."""
         if machine and (self.state(self.name) / "login.pack").exists():
             Inside(machine).wait_replayed("login", REPLAY_TIMEOUT_S)
             self.bench.wait_disk_idle(0.5, 20)
@@ -126,7 +127,7 @@ class InstalledUnlearned(Installed):
     about = "the package is in the system, and has planned from the model that it ships"
 
     def _teach(self, contents, automatic):
-        """One boot to the greeter, where headstart-plan.service plans from the shipped model."""
+        """Boots once to the greeter, where headstart-plan.service plans from the shipped model."""
         disk = self.bench.disk
         self.bench.progress.say(f"{contents}: planned inside the machine from the shipped model")
         disk.fresh(contents)

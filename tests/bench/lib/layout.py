@@ -13,9 +13,9 @@ CHUNK = 1 << 20
 
 
 def package_order(root, seed):
-    """Names of dpkg's file lists, in the order of unpacking; shuffled for another tree if seed is
-    not 0. The first dozen are the base system, without which dpkg can unpack nothing; they stay
-    first."""
+    """Returns the paths of dpkg's file lists, in the order of unpacking. A seed other than 0
+    shuffles the lists, which gives another tree. The first dozen packages are the base system,
+    without which dpkg can unpack nothing; they stay first."""
     lists = sorted((root / "var/lib/dpkg/info").glob("*.list"), key=lambda p: (p.stat().st_mtime_ns,
                                                                              p.name))
     if seed:
@@ -39,16 +39,17 @@ class Layout:
         self.bytes = 0
 
     def resolve(self, path):
-        """Returns the relative path without symlinks in its directory part; a package says /lib/x
-        where /lib is a link to usr/lib."""
+        """Returns the relative path without symlinks in its directory part; a package may name
+        /lib/x although /lib is a link to usr/lib. Returns None if the directory is outside the
+        tree."""
         directory, name = os.path.split(path)
         real = self.parents.get(directory)
         if real is None:
             whole = os.path.realpath(os.path.join(self.source, directory))
             inside = os.path.relpath(whole, self.source)
             real = "" if inside == "." else inside
-            # A link to /etc/x points out of the tree when it is followed from outside, so the walk
-            # copies its target.
+            # A link to /etc/x leads out of the tree when it is followed from outside. The file is
+            # then skipped here, and the walk at the end of lay_out() copies it.
             if real.startswith(".."):
                 real = False
             self.parents[directory] = real
@@ -136,7 +137,8 @@ def lay_out(source, target, seed, progress):
             relative = layout.resolve(line.lstrip("/")) if line not in ("/.", "/") else None
             if relative is not None:
                 layout.copy(relative)
-        # dpkg, called by apt, syncs each package before the next.
+        # dpkg, called by apt, syncs each package before the next one. This copy syncs only after
+        # every eighth package.
         if i % 8 == 0:
             sync_filesystem(target)
     for directory, names, files in os.walk(source):

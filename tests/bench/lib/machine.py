@@ -33,7 +33,7 @@ class NotifySocket:
 
     def wait(self, wanted, process, timeout, each=lambda key, value: None):
         """Waits until an assignment that begins with `wanted` arrives. Raises BenchError if the
-        process ends before that, or after a timeout. `each` is called with every assignment."""
+        process or the timeout ends before that. `each` is called with every assignment."""
         end = time.monotonic() + timeout
         while True:
             if select.select([self.socket], [], [], 0.1)[0]:
@@ -65,7 +65,8 @@ class Machine:
         self.last_acts = []
 
     def at_end(self, act):
-        """Registers a function that is called just before power_off()."""
+        """Registers a function that kill() calls first. power_off() calls kill() after the
+        shutdown."""
         self.last_acts.append(act)
 
     def __enter__(self):
@@ -235,8 +236,8 @@ class Machine:
             self.x.close()
             self.x = None
         if self.process:
-            # The processes of the machine. Once they have ended, nspawn ends by itself and cleans
-            # up.
+            # Kills the processes inside the machine. Once they have ended, nspawn ends by itself
+            # and cleans up.
             self.group.kill(besides=self.process.pid)
             try:
                 self.process.wait(2)

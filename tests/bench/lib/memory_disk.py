@@ -1,5 +1,5 @@
-"""A disk in memory: a loop device directly on a tmpfs, for the profile nvme. FUSE would take as
-much time as the device itself."""
+"""A disk in memory: a loop device directly on a tmpfs, for the profile nvme. FUSE would take longer
+than such a disk does."""
 
 import os
 import time
@@ -45,11 +45,11 @@ class RequestLog:
     def start(self, device, size):
         self.mountpoint.mkdir(exist_ok=True)
         system.mount("none", self.mountpoint, "tracefs")
-        self.remove()  # of a bench that was killed
+        self.remove()  # removes the instance that a killed bench has left
         self.instance.mkdir()
         number = os.stat(device).st_rdev
         event = self.instance / "events/block/block_rq_issue"
-        # The kernel's number of a device, which differs from that of stat(2).
+        # The filter needs the kernel's number of the device, which differs from that of stat(2).
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (self.instance / "trace_clock").write_text("mono")
         (self.instance / "buffer_size_kb").write_text(str(BUFFER_KB))

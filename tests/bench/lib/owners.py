@@ -38,7 +38,8 @@ def extents(path):
 
 
 def parse_groups(text):
-    """Parses the output of dumpe2fs(8): (first block, last block, what it holds)."""
+    """Parses the output of dumpe2fs(8). Returns (first block, last block, what these blocks hold)
+    for each part of the metadata."""
     found, group = [], None
     for line in text.splitlines():
         m = re.match(r"Group (\d+): \(Blocks (\d+)-(\d+)\)", line)

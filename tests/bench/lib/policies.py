@@ -1,6 +1,6 @@
-"""The installed product, with a policy of the boot that the configuration sets. It learns by itself
-like `installed`. The bench compares the boots of each policy with its predicted time (`headstart
-plan`)."""
+"""The installed product, with a policy of the boot that the configuration sets. All policies use
+what `installed` has learned. `headstart plan` predicts the time of each policy, and the bench
+compares it with the boots."""
 
 import json
 

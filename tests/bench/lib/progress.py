@@ -1,4 +1,4 @@
-"""Shows the progress of the bench in one line that is rewritten, on a terminal only."""
+"""Shows the progress of the bench: on a terminal in one line that is rewritten."""
 
 import sys
 import time

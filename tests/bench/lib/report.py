@@ -45,7 +45,8 @@ def summarize(samples, names):
 
 
 def counted(scenario, row):
-    """The time that a user waits; the replay of a login's pack at the greeter does not count."""
+    """Returns the time that a user waits; the replay of a login's pack at the greeter does not
+    count."""
     return row["seconds"] if scenario == "login" else row["total_s"]
 
 
@@ -54,7 +55,7 @@ def _cell(value, digits):
 
 
 def _short(value, limit, digits):
-    """From this limit on, one digit less is printed."""
+    """Formats a value; from this limit on, with one digit less."""
     return _cell(value, digits if value < limit else digits - 1)
 
 
@@ -214,7 +215,7 @@ def predicted(scenario, rows, facts):
 
 
 def verdicts(scenario, rows):
-    """Prints the ratios that headstart is meant to improve, in words."""
+    """Returns lines of text with the times that headstart is meant to improve."""
     by_name = {r["variant"]: r for r in rows}
     own, warm, cold = (by_name.get(n) for n in ("installed", "warm", "cold"))
     lines = []

@@ -12,8 +12,8 @@ FORMAT, VERSION = "headstart-bench-series", 1
 
 
 def checksum(paths):
-    """Returns one checksum for the names and contents of some files; a missing file is part of
-    it."""
+    """Returns one checksum for the names and contents of some files; that a file is missing changes
+    the checksum, too."""
     found = hashlib.sha256()
     for path in sorted(map(Path, paths)):
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
@@ -27,7 +27,7 @@ class Series:
 
     def __init__(self, path, key):
         self.path = Path(path) if path else None
-        # JSON turns tuples into lists.
+        # The key is compared with one that was read from JSON, and JSON turns tuples into lists.
         self.key = json.loads(json.dumps(key))
         self.samples = []
         self.finished = {}  # variant -> findings about it besides its samples

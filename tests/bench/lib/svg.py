@@ -10,8 +10,8 @@ SCENARIOS = {"boot": "Boot", "login": "Login", "autologin": "Boot and automatic 
 
 
 def requests(log, section):
-    """The requests of a stage of the disk's log: (microseconds since its start, offset, length). The
-    stage begins with the mark SECTION/stage and ends with the next mark."""
+    """Returns the requests of a stage from the disk's log: (microseconds since its start, offset,
+    length). The stage begins with the mark SECTION/stage and ends with the next mark."""
     found, start = [], None
     with open(log, encoding="utf-8") as lines:
         for line in lines:
@@ -27,7 +27,7 @@ def requests(log, section):
 
 
 def commands(sample, title, reads, pack, log_end_usec):
-    """The lines that draw one run. `pack`: the blocks of the packs, or None."""
+    """Returns the lines that draw one run. `pack` has the blocks of the packs, or is None."""
     lines = [f"timeline {log_end_usec} {title}"]
     if pack is None:
         lines.append("series 2 read on demand")
@@ -43,7 +43,7 @@ def commands(sample, title, reads, pack, log_end_usec):
 
 
 def middle(samples):
-    """The run with the median time."""
+    """Returns the run with the median time."""
     return sorted(samples, key=lambda s: s["seconds"])[(len(samples) - 1) // 2]
 
 

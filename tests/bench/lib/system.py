@@ -61,13 +61,15 @@ def private_tmpfs(prefix):
 
 
 def die_with_parent(number):
-    """The calling process gets this signal when its parent ends; for preexec_fn."""
+    """Makes the kernel send this signal to the calling process when its parent ends; for
+    preexec_fn."""
     _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def begin_clock():
-    """Gives this process and its children a time namespace whose clocks begin now, as those of a
-    machine do that is switched on. For preexec_fn: a process of one thread."""
+    """Gives this process and its children a time namespace whose clocks begin now, like those of a
+    machine that is switched on. Call it in preexec_fn, because the process must have only one
+    thread."""
     _check(_libc.unshare(CLONE_NEWTIME), "unshare of the time namespace")
     now = {name: time.clock_gettime_ns(clock) for name, clock in
            (("monotonic", time.CLOCK_MONOTONIC), ("boottime", time.CLOCK_BOOTTIME))}
@@ -87,11 +89,11 @@ def drop_caches():
 
 
 def back_free_memory(size):
-    """Writes to free memory and frees it again. The host of a virtual machine takes back memory
-    that its guest leaves free (virtio-balloon's free page reporting). The next use of such a page
-    causes a fault in the host: 11 us instead of 1. A program that starts right after another one
-    has exited gets the pages of that one and avoids the cost. After this call no program pays it
-    for some seconds."""
+    """Allocates free memory, writes to it, and frees it again. The host of a virtual machine takes
+    back memory that its guest leaves free (virtio-balloon's free page reporting). The next use of
+    such a page causes a fault in the host and takes 11 us instead of 1 us. A program that starts
+    right after another one has exited gets the pages of that one and avoids the cost. After this
+    call no program pays it for some seconds."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     mmap.mmap(-1, min(size, free // 2), flags=flags).close()

@@ -14,7 +14,7 @@ RECIPE_SESSIONS = 2  # only for tests/bench/sessions
 
 FILES = Path(__file__).resolve().parent.parent / "tree"
 
-# Also the libraries that headstart's package needs and that not every system has.
+# SMALL also contains the libraries that headstart's package needs and that not every system has.
 SMALL = """
     systemd systemd-sysv dbus dbus-user-session libpam-systemd login passwd procps perl
     libjson-c5 libinih1
@@ -64,8 +64,8 @@ def host_suite():
 
 
 def apt_sources(suite):
-    """Returns the machine's own apt sources of this suite, as one-line entries. They
-    are not stored anywhere else."""
+    """Returns the machine's own apt sources of this suite, as one-line entries. The entries are not
+    stored anywhere else."""
     wanted = {suite, suite + "-updates", suite + "-security", suite + "/updates"}
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
@@ -147,7 +147,7 @@ def furnish(root, desktop, sessions=False):
 
 
 def _furnish_sessions(root, units, wants):
-    """Adds a second user with the other desktop, and an agent to both sessions that starts
+    """Adds a second user with the other desktop, and to both sessions an agent that starts
     applications."""
     for kind in ("path", "service"):
         text = (FILES / f"bench-login.{kind}").read_text()

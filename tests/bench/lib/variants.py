@@ -22,7 +22,7 @@ class Variant:
     about = "nothing cached, nothing prefetched"
     warm = False
     inside = False  # the machine itself has headstart
-    packs = False  # and packs that can be judged
+    packs = False  # the machine has packs that can be judged
     scenarios = ("boot", "login", "autologin")
 
     def __init__(self, bench):
@@ -82,7 +82,7 @@ class Outside(Variant):
         self._keep(before)
 
     def _keep(self, before):
-        """The disk keeps what was written meanwhile for this variant's runs only."""
+        """Keeps what was written to the disk meanwhile, but only for the runs of this variant."""
         disk = self.bench.disk
         disk.save(self.name)
         disk.contents = before
@@ -199,8 +199,8 @@ class Preload(Variant):
                 machine.power_on()
                 machine.wait_booted()
                 daemon = self._start(machine)
-                # The prefetcher observes the greeter and then the session, the transition that it
-                # predicts.
+                # preload observes the greeter and then the session. This is the transition that it
+                # must predict later.
                 time.sleep(2 * self.CYCLE)
                 machine.let_in()
                 machine.wait_logged_in()
@@ -227,7 +227,7 @@ class Preload(Variant):
             daemon.wait()
 
     def prefetch(self, stages, machine):
-        """Waits for three of its cycles, or until one has passed without a read."""
+        """Starts preload. Waits for three of its cycles, or until one has passed without a read."""
         daemon = self._start(machine)
         machine.at_end(lambda: self._stop(daemon))
         self.bench.wait_disk_idle(self.CYCLE + 1, 3 * self.CYCLE)

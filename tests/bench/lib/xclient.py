@@ -1,6 +1,6 @@
 """Implements the part of the X11 protocol that shows from outside which windows a desktop has. The
-container needs no program for that, so nothing is read from its disk. The server reports each
-change, so nothing is polled."""
+container needs no program for that, so nothing is read from its disk. The server reports changes,
+so the windows are searched again only after a report or after half a second."""
 
 import select
 import socket
@@ -125,7 +125,7 @@ class XClient:
                     if message[0] > 1:
                         self.events.append(message[0] & 0x7f)
                 else:
-                    break  # no event says that a window was mapped in its frame
+                    break  # searches again: no event says that a window was mapped in its frame
             self.events.clear()
 
     def wait_quiet(self, seconds, deadline):
