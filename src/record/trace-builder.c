@@ -20,7 +20,7 @@
 /* How long the search for the resident pages of one file may take. */
 #define FILE_USEC (20 * USEC_PER_MSEC)
 
-/* Runs of headstart itself. */
+/* Stands for a run of headstart itself in TraceBuilder.runs. */
 #define RUN_OWN (TRACE_NONE - 1)
 
 /* A volume of the observer in the trace. */

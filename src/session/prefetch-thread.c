@@ -328,7 +328,7 @@ PrefetchThread *prefetch_thread_free(PrefetchThread *t)
     atomic_store(&t->stop, true);
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
-    if (thread_join(t->thread, STOP_USEC)) /* otherwise the thread still uses *t */
+    if (thread_join(t->thread, STOP_USEC)) /* a thread that has not ended still uses *t */
         release(t);
     return NULL;
 }

@@ -75,7 +75,7 @@ typedef struct TraceFile {
     uint64_t size_bytes;
     int64_t mtime_nsec; /* since the epoch; together with the size it identifies the version that
                            was recorded */
-    RangeSet resident;  /* bytes, page aligned at the start; empty for directories */
+    RangeSet resident;  /* byte ranges that begin at pages; empty for directories */
 } TraceFile;
 
 typedef struct TraceApplication {

@@ -39,8 +39,8 @@ const char *check_result_to_string(CheckResult r);
 void checks_add(Checks *c, const char *name, CheckResult result, const char *cost,
                 const char *remedy, const char *format, ...) _printf_(6, 7);
 
-/* Checks the kernel, the mounted filesystems, their disks, the units, the clock and the memory
- * (checks-machine.c). */
+/* Checks the kernel, the mounted filesystems, their disks, the units, the clock, the display
+ * manager's hook and the memory (checks-machine.c). */
 void checks_add_machine(Checks *checks, const Context *c);
 
 /* Checks that the display manager in use has headstart's hook. Adds nothing without a display
@@ -51,8 +51,9 @@ void checks_add_hooks(Checks *checks, const Context *c);
  * not, why (checks-early.c). state_fd is negative if there is no state directory. */
 void checks_add_early(Checks *checks, const Context *c, int state_fd);
 
-/* Checks the state directory without reading the model: switches, packs, files that were set aside,
- * and harmful policies. state_fd is negative if the directory does not exist. */
+/* Checks whether headstart is switched off, and checks the state directory without reading the
+ * model: its mode, its free space, the packs, files that were set aside, and harmful policies.
+ * state_fd is negative if the directory does not exist. */
 void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
 
 /* Makes the slower checks: the model, packs against the files on the disk, and control sessions. */

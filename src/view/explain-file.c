@@ -89,7 +89,7 @@ static const ModelStageFile *find_use(const ModelStage *g, uint32_t file)
     return NULL;
 }
 
-/* True if a set for that stage and user may contain the file. */
+/* True if a pack for that stage and user may contain the file. */
 static bool is_allowed(const ModelStage *g, const struct stat *st)
 {
     uint32_t user = g->stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
