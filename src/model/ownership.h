@@ -36,6 +36,6 @@
 /* The highest UID of a system account (SYS_UID_MAX of login.defs, SYSTEM_UID_MAX of systemd). */
 #define OWNERSHIP_SYSTEM_UID_MAX 999U
 
-/* True if a file with this owner, group and mode (st_uid, st_gid, st_mode) may be in the set of the
- * user `uid`, or of OWNERSHIP_SYSTEM or OWNERSHIP_ANYBODY. */
+/* Returns true if a file with this owner, group and mode (st_uid, st_gid, st_mode) may be in the
+ * set of the user `uid`, or of OWNERSHIP_SYSTEM or OWNERSHIP_ANYBODY. */
 bool ownership_allows(uint32_t st_uid, uint32_t st_gid, uint32_t st_mode, uint32_t uid);

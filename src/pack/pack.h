@@ -179,11 +179,12 @@ typedef struct Pack {
  * becomes a static string with the reason. *ret is untouched on failure. */
 int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
 
-/* True if this boot is a control session (see the specification). boot_id: 32 hex digits. */
+/* Returns true if this boot is a control session (see the specification). boot_id: 32 hex
+ * digits. */
 bool pack_is_control(const Pack *p, const char *boot_id);
 
-/* True if the path cannot lead out of its filesystem: "." or non-empty components that are neither
- * "." nor "..". */
+/* Returns true if the path cannot lead out of its filesystem: "." or non-empty components that are
+ * neither "." nor "..". */
 bool pack_path_is_safe(const char *path);
 
 /* Returns the predicted time of the stage under the policy, or USEC_INFINITY if it is not known. */

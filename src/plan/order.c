@@ -2,8 +2,8 @@
 
 #include "plan/order.h"
 
-/* True if one read can serve a and b. *ret_gap is the number of other bytes that it reads. a must
- * not sort after b. */
+/* Returns true if one read can serve a and b. *ret_gap is the number of other bytes that it reads.
+ * a must not sort after b. */
 static bool can_join(const PlacedRange *a, const PlacedRange *b, uint64_t max_gap,
                      uint64_t *ret_gap)
 {

@@ -32,8 +32,8 @@ typedef struct Cutter {
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
-/* The bounds between the classes. The rate and the latency are about the geometric means of the
- * values of two typical devices. */
+/* The bounds between the classes of devices. The rate and the latency are about the geometric means
+ * of the values of two typical devices. */
 #define DEPTH_SERIAL         2U
 #define RATE_SD              75.0
 #define LATENCY_NETDISK_USEC 550.0
@@ -198,7 +198,7 @@ static int add_file(Cutter *x, uint32_t file)
                             });
 }
 
-/* True if the file is kept already, or if there is room to keep it. */
+/* Returns true if the file is kept already, or if there is room to keep it. */
 static bool keep_file(Cutter *x, uint32_t file)
 {
     uint64_t length = strlen(x->l->files[file].path) + 1;

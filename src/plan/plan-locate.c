@@ -277,7 +277,8 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
     return 1;
 }
 
-/* Notes the file for the metadata deriver if its metadata was not observed. 0 or -ENOMEM. */
+/* Notes the file for the metadata deriver if its metadata was not observed. Returns 0 or
+ * -ENOMEM. */
 static int note_metadata(Locator *x, const Found *f, double probability)
 {
     MetadataDeriver *d = x->derivers[f->volume];
@@ -288,7 +289,7 @@ static int note_metadata(Locator *x, const Found *f, double probability)
 }
 
 /* Finds or adds the located file of this inode. It exists already if another name of the file was
- * located. 0 or -ENOMEM. */
+ * located. Returns 0 or -ENOMEM. */
 static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inode **ret)
 {
     LocatedFile *f;

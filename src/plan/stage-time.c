@@ -517,7 +517,8 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
     p->gate_whole = true;
     if (whole <= s->f->deadline)
         least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
-    /* The cost of readers during the rest of a sweep on a disk that seeks was not measured. */
+    /* On a disk that seeks, a part of a sweep is not tried if a whole sweep fits the deadline: the
+     * cost of readers during the rest of the sweep was not measured. */
     if (seeks(s->f) && whole <= s->f->deadline)
         return 0;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
@@ -556,9 +557,8 @@ static void choose(const StageFacts *f, StagePrediction *p)
     p->best = POLICY_OFF;
     p->reason = POLICY_REASON_NO_GAIN;
     for (size_t i = 0; i < N_CANDIDATES; i++)
-        /* On a device whose readers do not disturb each other, the boot is never held because of an
-         * estimate.
-         */
+        /* On a device whose readers do not disturb each other, a boot that was never measured is
+         * not held, because its predicted times are only estimates. */
         if (p->usec[candidates[i]] < best &&
             (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {
             p->best = candidates[i];

@@ -6,10 +6,10 @@
 
 #include "base/macros.h"
 
-/* True if both names contain numbers, differ, and are equal if the values of the numbers are
- * ignored. A run of digits, or of digits with dots between them, is one number. */
+/* Returns true if both names contain numbers, differ, and are equal if the values of the numbers
+ * are ignored. A run of digits, or of digits with dots between them, is one number. */
 bool versions_alike(const char *a, const char *b);
 
 /* Returns the successor of `gone` among the n names: the name that versions_alike() accepts and
- * that has the highest version (strverscmp). NULL if there is none. */
+ * that has the highest version (strverscmp). Returns NULL if there is none. */
 const char *versions_successor(const char *gone, char *const *names, size_t n);

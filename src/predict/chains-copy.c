@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A copy of chains that are being learned, to save them while learning continues. */
+/* Copies chains that are being learned, so that they can be saved while learning continues. */
 
 #include "predict/chains-internal.h"
 

@@ -3,7 +3,7 @@
 
 #include "predict/chains.h"
 
-/* True if a history learns from a session that has not ended. */
+/* Returns true if a history learns from a session that has not ended. */
 static inline bool chains_busy(const Chains *c)
 {
     return c->session.active && c->session.n_histories > 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chains as a JSON object: a member of the model (docs/formats.md). Pure. */
+/* Writes and reads chains as a JSON object, which is a member of the model (docs/formats.md).
+ * Pure. */
 
 #include "base/json-document.h"
 #include "predict/chains.h"

@@ -7,13 +7,13 @@
 
 #define NEGLIGIBLE (1.0 / 1024)
 
-/* True if less than NEGLIGIBLE of one event still counts. */
+/* Returns true if less than NEGLIGIBLE of one event still counts. */
 static bool few(const Chains *c, DecayedSum events)
 {
     return chains_value(c, events) < NEGLIGIBLE;
 }
 
-/* True if less than NEGLIGIBLE of the window still counts. */
+/* Returns true if less than NEGLIGIBLE of the window still counts. */
 static bool brief(const Chains *c, DecayedSum time)
 {
     return chains_usec(c, time) < NEGLIGIBLE * (double)c->window_usec;

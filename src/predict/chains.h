@@ -42,7 +42,8 @@
  * time. */
 #define CHAINS_GAP_MAX (12 * USEC_PER_HOUR)
 
-/* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
+/* One moment on two clocks: `at` on a clock that runs while the machine is on, `realtime` on the
+ * wall clock. */
 typedef struct EventTime {
     usec_t at, realtime;
 } EventTime;
@@ -107,7 +108,7 @@ DEFINE_CLEANUP(Chains *, chains_free);
 /* Returns a user's history, or NULL. */
 UserHistory *chains_find_history(const Chains *c, uint32_t user);
 
-/* Finds or makes a user's history. 0 or -ENOMEM. */
+/* Finds or makes a user's history. Returns 0 or -ENOMEM. */
 int chains_history(Chains *c, uint32_t user, UserHistory **ret);
 
 /* Finds or adds the id of an application's name (a path). Returns 0, -E2BIG, or -ENOMEM. */
@@ -148,7 +149,7 @@ static inline bool chains_runs(const Chains *c, uint32_t id)
     return chains_processes(c, id) > 0;
 }
 
-/* True if a history learns from the present session. */
+/* Returns true if a history learns from the present session. */
 bool chains_learns(const Chains *c, const UserHistory *h);
 
 /* The sums of an application and of its history up to now, including the present session, as real
@@ -183,7 +184,7 @@ static inline uint64_t chains_revision(const Chains *c)
 }
 
 /* Makes a copy in which the session has ended at the chains' time, so that it can be saved while
- * the session continues. 0 or -ENOMEM. */
+ * the session continues. Returns 0 or -ENOMEM. */
 int chains_copy_ended(const Chains *c, Chains **ret);
 
 /* Returns the size of the chains in memory, in bytes. */
@@ -194,7 +195,7 @@ size_t chains_size(const Chains *c);
  * (half-lives or windows differ, or an application has no name), -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
-/* True if a sum of time or of sessions has saturated. */
+/* Returns true if a sum of time or of sessions has saturated. */
 bool chains_is_full(const Chains *c);
 
 /* Makes *ret a copy without negligible parts. The copy lacks:

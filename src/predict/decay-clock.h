@@ -56,5 +56,5 @@ static inline usec_t decay_clock_wall(const DecayClock *c)
 /* Returns the time to which a model with this clock must be moved before it is merged with others.
  * This is the wall clock of its latest session if the clock has an offset forwards, and the latest
  * time otherwise. If `now` is earlier than this time by more than `tolerance`, the result is `now`.
- * `now` is ignored if it is before DECAY_CLOCK_MIN. */
+ * If `now` is before DECAY_CLOCK_MIN, the result is the latest time. */
 usec_t decay_clock_settled(const DecayClock *c, usec_t now, usec_t tolerance);

@@ -96,7 +96,7 @@ static inline DecayedSum decayed_sum_advance(DecayedSum f, uint64_t later)
     return later == 0 ? f : later == 1 ? (DecayedSum){0, f.current} : (DecayedSum){0, 0};
 }
 
-/* True if the sum has saturated. Quotients with it are wrong. */
+/* Returns true if the sum has saturated. Quotients with it are wrong. */
 static inline bool decayed_sum_is_full(DecayedSum f)
 {
     return f.current == DECAYED_SUM_MAX || f.previous == DECAYED_SUM_MAX;
@@ -107,8 +107,8 @@ static inline bool decayed_sum_is_zero(DecayedSum f)
     return f.current == 0 && f.previous == 0;
 }
 
-/* True if `part` is at most `whole` in both generations. The relation stays true if both sums are
- * added to, advanced or rescaled in the same way. */
+/* Returns true if `part` is at most `whole` in both generations. The relation stays true if both
+ * sums are added to, advanced or rescaled in the same way. */
 static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
 {
     return part.current <= whole.current && part.previous <= whole.previous;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The experts of the mixture (mixture.h). Each expert estimates from one history, for each
- * application that does not run, the rate at which it starts now. Pure. */
+ * application that does not run, the rate at which the application starts now. Pure. */
 
 #include "predict/chains.h"
 

@@ -48,7 +48,7 @@ typedef struct Remaining {
     double usec[CHAINS_AGES]; /* the time within the horizon that falls into the class */
 } Remaining;
 
-/* Updates the rates at which sessions end with the sessions of a history. The old rates become the
+/* Learns from the sessions of a history at which rates sessions end. The previous rates become the
  * prior. */
 static void learn_ends(const Chains *c, const UserHistory *h, double *rates)
 {

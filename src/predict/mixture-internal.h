@@ -79,8 +79,8 @@ static inline const UserHistory *mixture_history(const Mixture *m)
 
 /* --- mixture-next.c --------------------------------------------------------------------------- */
 
-/* Computes the chances of all experts for the present, and the distribution of the next start. 0 or
- * -ENOMEM. */
+/* Computes the chances of all experts for the present, and the distribution of the next start.
+ * Returns 0 or -ENOMEM. */
 int mixture_next_compute(Mixture *m);
 
 /* Credits the experts with the start of an application, and updates the boosts. */
@@ -88,7 +88,7 @@ void mixture_next_learn(Mixture *m, uint32_t started);
 
 /* --- mixture-horizon.c: after mixture_next_compute() ------------------------------------------ */
 
-/* Fills m->within: what each expert predicts for the horizon. 0 or -ENOMEM. */
+/* Fills m->within: what each expert predicts for the horizon. Returns 0 or -ENOMEM. */
 int mixture_horizon_compute(Mixture *m, usec_t horizon);
 
 /* Computes the weights of the experts from their credits, for a class of horizons. */

@@ -132,7 +132,7 @@ static int rate_chains(Mixture *m)
 
 /* --- the experts of the log ------------------------------------------------------------ */
 
-/* Sets m->rows for the applications of a history. 0 or -ENOMEM. */
+/* Sets m->rows for the applications of a history. Returns 0 or -ENOMEM. */
 static int set_rows(Mixture *m, const UserHistory *h)
 {
     const UserHistory *all = m->chains->histories[0];

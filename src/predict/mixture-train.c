@@ -51,7 +51,7 @@ static uint64_t needed_bytes(const Trace *t, const TraceFile *f)
     return resident > 0 || !(t->flags & TRACE_RESIDENCY_OFF) ? resident : f->size_bytes;
 }
 
-/* Adds up the bytes of the files that each application used. 0, -EBADMSG, -ENOMEM. */
+/* Adds up the bytes of the files that each application used. Returns 0, -EBADMSG, -ENOMEM. */
 static int sum_bytes(const Trace *t, uint64_t *bytes)
 {
     _cleanup_free_ Use *uses = calloc(t->n_accesses + 1, sizeof(*uses));
@@ -112,7 +112,7 @@ static int find_numbers(const Trace *t, uint64_t minsize_bytes, Chains *chains, 
 }
 
 /* Lists the starts and exits of the trace's user (of everybody, if the user is not known) in the
- * order of time. 0, -EBADMSG, -ENOMEM. */
+ * order of time. Returns 0, -EBADMSG, -ENOMEM. */
 static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
 {
     _cleanup_free_ Change *changes = calloc(2 * t->n_lifetimes + 1, sizeof(*changes));
@@ -144,7 +144,8 @@ static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
 static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
                 const uint32_t *numbers)
 {
-    /* The time between sessions does not count. */
+    /* The session begins one second after the previous one, because the time between sessions does
+     * not count. */
     EventTime begin = {mixture_chains(m)->seen + USEC_PER_SEC, t->start_realtime};
     int r = mixture_begin(m, begin, t->uid, true);
 

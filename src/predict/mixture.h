@@ -30,8 +30,8 @@
 typedef struct Mixture Mixture;
 
 /* Makes a mixture that predicts from `chains` and adds its observations to them. Takes ownership of
- * the chains on success, and ends their session. The items of guesses are ids of the chains. 0 or
- * -ENOMEM. */
+ * the chains on success, and ends their session. The items of guesses are ids of the chains.
+ * Returns 0 or -ENOMEM. */
 int mixture_new(Chains *chains, Mixture **ret);
 Mixture *mixture_free(Mixture *m);
 DEFINE_CLEANUP(Mixture *, mixture_free);
@@ -44,8 +44,8 @@ Chains *mixture_chains(const Mixture *m);
 Chains *mixture_release_chains(Mixture *m);
 
 /* Ends the previous session and begins one of that user (UID_INVALID: unknown), in which nothing
- * runs yet. `learn`: learn from it; otherwise the mixture only follows which applications run. 0 or
- * -ENOMEM. */
+ * runs yet. `learn`: learn from it; otherwise the mixture only follows which applications run.
+ * Returns 0 or -ENOMEM. */
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 
 /* Ends the session. The running time of applications that still run ends here, but they do not
@@ -53,19 +53,19 @@ int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 void mixture_end(Mixture *m, EventTime t);
 
 /* Counts the start or the exit of a process of an application. An application runs while one of its
- * processes does. Outside of a session, a start begins a session of an unknown user. 1 if the
- * application now runs and did not before, or the reverse; 0 if nothing changed (a second start, an
- * exit without a start), -E2BIG (id), -ENOMEM. */
+ * processes does. Outside of a session, a start begins a session of an unknown user. Returns 1 if
+ * the application now runs and did not before, or the reverse; 0 if nothing changed (a second
+ * start, an exit without a start), -E2BIG (id), -ENOMEM. */
 int mixture_start(Mixture *m, EventTime t, uint32_t id);
 int mixture_exit(Mixture *m, EventTime t, uint32_t id);
 
 /* Replaces ret[i] by the sorted guesses for horizons[i] (USEC_INFINITY: until the session ends):
  * for each application that does not run, the probability that it starts within the horizon. The
- * rates are computed once for all horizons. 0 or -ENOMEM. */
+ * rates are computed once for all horizons. Returns 0 or -ENOMEM. */
 int mixture_predict(Mixture *m, EventTime t, const usec_t *horizons, size_t n, Guesses *ret);
 
 /* Computes the order in which to read. Replaces *ret by sorted scores within 0..1. The score of an
  * application is the mean of two probabilities: that it starts next, and that it starts within the
  * horizon. The next application therefore counts twice as much as a later one. The scores are not
- * probabilities. 0 or -ENOMEM. */
+ * probabilities. Returns 0 or -ENOMEM. */
 int mixture_rank(Mixture *m, EventTime t, usec_t horizon, Guesses *ret);

@@ -52,8 +52,8 @@ double object_worth(uint64_t bytes, uint64_t seek_bytes);
 void object_scores_done(ObjectScores *s);
 #define _cleanup_object_scores_ _cleanup_(object_scores_done)
 
-/* Replaces the scores by those that follow from the guesses. Items beyond the table are ignored. 0
- * or -ENOMEM. */
+/* Replaces the scores by those that follow from the guesses. Items beyond the table are ignored.
+ * Returns 0 or -ENOMEM. */
 int object_scores_compute(ObjectScores *s, const ObjectTable *table, const Guesses *guesses);
 
 /* Returns the probability that the object is needed; 0 for an object beyond the table. */

@@ -40,7 +40,7 @@ typedef int (*compare_applications_t)(uint32_t a, uint32_t b, const void *userda
 void session_log_done(SessionLog *log);
 
 /* Adds a copy of the session, and drops the oldest session if there are more than SESSION_LOG_MAX.
- * Equal sessions are all kept. 0 or -ENOMEM. */
+ * Equal sessions are all kept. Returns 0 or -ENOMEM. */
 int session_log_add(SessionLog *log, const LoggedSession *session, compare_applications_t compare,
                     const void *userdata);
 

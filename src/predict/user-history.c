@@ -275,7 +275,7 @@ void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum, uint64_t)
     }
 }
 
-/* Copies the whole allocation of an array. 0 or -ENOMEM. */
+/* Copies the whole allocation of an array. Returns 0 or -ENOMEM. */
 static int copy_array(void *ret, const void *from, size_t allocated, size_t size)
 {
     void **to = ret;

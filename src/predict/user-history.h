@@ -86,20 +86,20 @@ static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
     return id < h->allocated_index ? h->index[id] : CHAINS_NONE;
 }
 
-/* Finds or adds the application with that id. 0, -E2BIG (id out of range), -ENOMEM. */
+/* Finds or adds the application with that id. Returns 0, -E2BIG (id out of range), -ENOMEM. */
 int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret);
 
-/* Return a's entry for b, and the chain of a and b. NULL if there is none, if a or b is out of
- * range, or if a and b are equal. */
+/* Return a's entry for b, and the chain of a and b. Returns NULL if there is none, if a or b is out
+ * of range, or if a and b are equal. */
 Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b);
 ChainsPair *user_history_find_pair(const UserHistory *h, uint32_t a, uint32_t b);
 
-/* Makes two applications neighbours, which they must not be yet. 0, -E2BIG (CHAINS_PAIRS_MAX),
- * -ENOMEM. */
+/* Makes two applications neighbours, which they must not be yet. Returns 0, -E2BIG
+ * (CHAINS_PAIRS_MAX), -ENOMEM. */
 int user_history_add_neighbours(UserHistory *h, uint32_t a, uint32_t b);
 
 /* Adds an empty chain of two applications that have none, and makes them neighbours. Pointers to
- * other pairs become invalid. 0, -E2BIG, -ENOMEM. */
+ * other pairs become invalid. Returns 0, -E2BIG, -ENOMEM. */
 int user_history_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret);
 
 /* List the sums of a history, an application and a pair, in the order of the JSON format.

@@ -17,8 +17,8 @@
  * ends the search with what was found so far. */
 typedef int64_t (*count_resident_t)(void *arg, uint64_t offset, uint64_t length);
 
-/* Adds the resident ranges of [offset, offset + length) to *ranges. 0 or a negative errno; -ETIME
- * as above. */
+/* Adds the resident ranges of [offset, offset + length) to *ranges. Returns 0 or a negative errno;
+ * -ETIME as above. */
 typedef int (*read_window_t)(void *arg, uint64_t offset, uint64_t length, RangeSet *ranges);
 
 typedef struct ResidencySearch {

@@ -52,8 +52,8 @@ EventLog *event_log_free(EventLog *l);
 size_t event_log_object_bytes(const LoggedObject *o);
 
 /* Finds the object, or adds it if `add` is true; *ret is its number. `loader`, `env` and `own` are
- * ignored. 0; -ENOENT (not there, and not to be added), -ENOMEM, -E2BIG (the log is full), -EINVAL
- * (over 255 bytes of name, 128 of handle, or 4,095 of path). */
+ * ignored. Returns 0; -ENOENT (not there, and not to be added), -ENOMEM, -E2BIG (the log is full),
+ * -EINVAL (over 255 bytes of name, 128 of handle, or 4,095 of path). */
 int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret);
 /* Adds an event. Returns 0, -ENOMEM, or -E2BIG (the log is full). */
 int event_log_add(EventLog *l, const LoggedEvent *e);

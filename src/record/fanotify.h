@@ -19,8 +19,8 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
  * (fs.fanotify.max_queued_events, 16,384 by default) overflows when a user opens files faster than
  * the recorder reads. The events of all users are lost then. The memory of an unlimited queue is
  * charged to the recorder's control group. The recorder bounds how much it keeps for each user
- * (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a kernel
- * before 5.9), -ENOMEM, or another negative errno. */
+ * (record/user-shares.h). Returns 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a
+ * kernel before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
 /* As fanotify_new() with a bounded queue, but reports executions alone. They are rare enough to be
@@ -33,8 +33,8 @@ int fanotify_new_exec(Fanotify **ret);
 void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 
 /* Like fanotify_new(), for a group that another process has opened and marked (record/handover.h).
- * Takes ownership of the descriptor on success. 0, -ENOMEM, or, with by_descriptor, an error of
- * fanotify_new(). */
+ * Takes ownership of the descriptor on success. Returns 0, -ENOMEM, or, with by_descriptor, an
+ * error of fanotify_new(). */
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
@@ -44,8 +44,8 @@ int fanotify_open_group(bool unlimited, bool by_descriptor);
 /* Makes such a group report the whole filesystem that contains `target`. Returns 0 or a negative
  * errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);
-/* True if the error of fanotify_mark_filesystem() means that only descriptor mode can record the
- * filesystem: it is a subvolume without a separate fsid, or it has no file handles. */
+/* Returns true if the error of fanotify_mark_filesystem() means that only descriptor mode can
+ * record the filesystem: it is a subvolume without a separate fsid, or it has no file handles. */
 bool fanotify_needs_descriptors(int error);
 
 /* Watches the whole filesystem of the volume; its events carry `number`. Keeps nothing open, so

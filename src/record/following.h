@@ -24,8 +24,8 @@ Following *following_new(void);
 Following *following_free(Following *f);
 
 /* Call it when a batch is over and settled. A reported run that the table no longer holds counts as
- * exited at `now`. headstart's own runs and those without a name are not reported. 0 or -ENOMEM
- * (then runs that began in this batch may be missing). */
+ * exited at `now`. headstart's own runs and those without a name are not reported. Returns 0 or
+ * -ENOMEM (then runs that began in this batch may be missing). */
 int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
                      following_name_t name, following_report_t report, void *arg);
 

@@ -135,7 +135,8 @@ static Message message_of(const Handover *h)
     };
 }
 
-/* Checks a message of `size` bytes and writes its facts to the handover. 0, -EPROTO or -EBADMSG. */
+/* Checks a message of `size` bytes and writes its facts to the handover. Returns 0, -EPROTO or
+ * -EBADMSG. */
 static int read_message(const Message *m, size_t size, Handover *h)
 {
     if (size < offsetof(Message, by_descriptor) || m->magic != MESSAGE_MAGIC)

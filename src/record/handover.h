@@ -70,7 +70,7 @@ int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 int handover_claim(const char *path, Handover *ret);
 
 /* Gives copies of the descriptors to the system manager at the address `manager`, as in
- * $NOTIFY_SOCKET. 0 or a negative errno. */
+ * $NOTIFY_SOCKET. Returns 0 or a negative errno. */
 int handover_store(const char *manager, const Handover *h);
 
 /* Makes a Handover of descriptors that the system manager has passed, `n` of them, with their names

@@ -154,7 +154,7 @@ static int log_open(Observer *o, const LoggedEvent *e)
 }
 
 /* Sets the object of an open (PROCESS_NONE if there is no room for it), and adds the OpenFlags that
- * follow from its name. 0 or -ENOMEM. */
+ * follow from its name. Returns 0 or -ENOMEM. */
 static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, unsigned *flags)
 {
     LoggedObject known;
@@ -173,8 +173,7 @@ static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, u
 }
 
 /* Logs the files that this process opened when it started: its program, libraries and
- * configuration. 0 or -ENOMEM.
- */
+ * configuration. Returns 0 or -ENOMEM. */
 static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e)
 {
     unsigned flags = 0;

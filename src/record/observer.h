@@ -9,7 +9,7 @@
 #include "record/stage-record.h"
 #include "record/watched-volumes.h"
 
-/* The interval between checks for exited processes, which are only made without the proc
+/* The interval between checks for exited processes, which are made only without the proc
  * connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 
@@ -42,18 +42,18 @@ typedef struct Observer {
  * is valid. */
 void observer_done(Observer *o);
 
-/* Adds the processes that run already. 0, -ENOMEM, or the error of reading /proc. */
+/* Adds the processes that run already. Returns 0, -ENOMEM, or the error of reading /proc. */
 int observer_scan_processes(Observer *o);
 
 /* Reads the queued events. Returns the number of opens, or a negative errno. */
 int observer_drain(Observer *o);
 
 /* Begins a stage: forgets everything but the running processes and what they run. Call it before
- * stage_record_begin(). 0 or -ENOMEM. */
+ * stage_record_begin(). Returns 0 or -ENOMEM. */
 int observer_begin_stage(Observer *o);
 
 /* Call it when no stage runs. Forgets the events and the ended runs, except runs whose serial is
- * `keep_from` or higher. 0 or -ENOMEM. */
+ * `keep_from` or higher. Returns 0 or -ENOMEM. */
 int observer_forget(Observer *o, uint64_t keep_from);
 
 /* Returns true if no stage runs and observer_forget() is due, because the table has too many runs

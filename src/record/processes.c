@@ -195,7 +195,8 @@ static bool has_room(const ProcessTable *t, const RunCount *c)
     return others < max && c->n < PROCESS_RUNS_USER_MAX;
 }
 
-/* Adds a run without processes. *ret is PROCESS_NONE if there is no room for it. 0 or -ENOMEM. */
+/* Adds a run without processes. *ret is PROCESS_NONE if there is no room for it. Returns 0 or
+ * -ENOMEM. */
 static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at, uint32_t *ret)
 {
     RunCount *count = count_of(t, p->uid);

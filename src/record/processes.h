@@ -78,7 +78,7 @@ ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
 /* Adds a process that existed before, with the object that it runs (PROCESS_NONE: not known) and
- * its UID. The entry of a known PID stays as it is. 0 or -ENOMEM. */
+ * its UID. The entry of a known PID stays as it is. Returns 0 or -ENOMEM. */
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
@@ -126,7 +126,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
 /* Forgets the runs that are over, except those whose serial is `keep_from` or higher. Renumbers the
  * others from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE stays).
- * Instants stay. 0 or -ENOMEM. */
+ * Instants stay. Returns 0 or -ENOMEM. */
 int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 
@@ -143,8 +143,8 @@ const ProcessRun *process_table_runs(const ProcessTable *t, size_t *ret_n);
  * ld- with a digit after it (ld-2.31.so). */
 bool is_loader_name(const char *name);
 
-/* True for the file name of env(1). */
+/* Returns true for the file name of env(1). */
 bool is_env_name(const char *name);
 
-/* True for the file names of headstart's own programs. */
+/* Returns true for the file names of headstart's own programs. */
 bool is_own_name(const char *name);

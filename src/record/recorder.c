@@ -198,8 +198,8 @@ int recorder_drain(Recorder *recorder)
     return r < 0 ? r : events;
 }
 
-/* Takes the first snapshot of metadata for the following interval and for the stage after it. 0 or
- * -ENOMEM. */
+/* Takes the first snapshot of metadata for the following interval and for the stage after it.
+ * Returns 0 or -ENOMEM. */
 static int start_interval(Recorder *recorder)
 {
     recorder->interval_began = clock_now(CLOCK_BOOTTIME);
@@ -208,8 +208,8 @@ static int start_interval(Recorder *recorder)
                                        : 0;
 }
 
-/* Restarts an interval that has become too long, unless files were opened since the last timer,
- * because these opens can be the beginning of a login. 0 or -ENOMEM. */
+/* Restarts an interval that has become too long, unless files were opened since the timer last
+ * elapsed, because these opens can be the beginning of a login. Returns 0 or -ENOMEM. */
 static int limit_interval(Recorder *recorder, int n_opens)
 {
     size_t n;
@@ -228,7 +228,7 @@ void recorder_drop_interval(Recorder *recorder)
     recorder->stage.interval = false;
 }
 
-/* Samples residency, if that is due. 0 or -ENOMEM. */
+/* Samples residency, if that is due. Returns 0 or -ENOMEM. */
 static int sample(Recorder *recorder)
 {
     StageRecord *s = &recorder->stage;

@@ -12,7 +12,7 @@
  *     recorder_begin_stage(recorder, STAGE_LOGIN, uid);
  *
  * Executions and exits are followed all the time. Opens between two stages belong to the second
- * stage (RecorderOptions.intervals), or are dropped. */
+ * stage if RecorderOptions.intervals is set. If it is not set, they are dropped. */
 
 #include "base/uid.h"
 #include "trace/trace.h"
@@ -56,8 +56,8 @@ Recorder *recorder_free(Recorder *recorder);
 DEFINE_CLEANUP(Recorder *, recorder_free);
 #define _cleanup_recorder_ _cleanup_(recorder_freep)
 
-/* Adds the recorder's timer and mount watch to the event loop and keeps a reference to the loop. 0
- * or a negative errno. */
+/* Adds the recorder's timer and mount watch to the event loop and keeps a reference to the loop.
+ * Returns 0 or a negative errno. */
 int recorder_attach(Recorder *recorder, sd_event *event);
 
 /* Reads the queued events. The timer of recorder_attach() calls this function; a caller without an
@@ -75,7 +75,7 @@ typedef struct RecordedApplication {
 
 /* Makes recorder_drain() call `report` for the applications that run now, and then for each start
  * and exit. A report comes at most three batches late, because the process must first be assigned
- * to an application. NULL ends the reports. 0 or -ENOMEM. */
+ * to an application. NULL ends the reports. Returns 0 or -ENOMEM. */
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
@@ -110,7 +110,7 @@ void recorder_set_uid(Recorder *recorder, uint32_t uid);
 void recorder_set_exact(Recorder *recorder, bool exact);
 
 /* Returns the number of applications that were started so far, also between stages. It counts exec
- * events except those of headstart's own programs. */
+ * events except those of dynamic loaders and of headstart's own programs. */
 uint64_t recorder_n_starts(const Recorder *recorder);
 
 /* Returns one line that lists missing kernel features and privileges, or NULL. The line is meant
