@@ -26,7 +26,7 @@ typedef struct UsedFiles {
     size_t n, allocated;
 } UsedFiles;
 
-/* The facts that are shown of a session. */
+/* The facts that explain_session() shows about a session. */
 typedef struct Explanation {
     SessionRecord session;
     SessionExclusion exclusion;

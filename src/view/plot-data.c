@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The session of a trace is searched among this many of the newest sessions. */
+/* The session of a trace is searched only among this many of the newest sessions. */
 #define HISTORY_SEARCHED 256U
 
 /* The time that is drawn after the last open of a start. */

@@ -63,7 +63,7 @@ static int open_journal(const Context *c, sd_journal **ret)
     return sd_journal_open_directory_fd(ret, c->system_fd, SD_JOURNAL_OS_ROOT);
 }
 
-/* Copies a field of the current entry. False if it is missing or too long. */
+/* Copies a field of the current entry. Returns false if the field is missing or too long. */
 static bool read_field(sd_journal *j, const char *key, char *buf, size_t size)
 {
     size_t l = strlen(key) + 1, n;

@@ -15,9 +15,10 @@ typedef struct Visible {
 void visible_done(Visible *v);
 #define _cleanup_visible_ _cleanup_(visible_done)
 
-/* True if the state directory exists and the user may not read it. */
+/* Returns true if the state directory exists and the user may not read it. */
 bool visible_is_needed(const Context *c);
 
 /* Asks headstart-bus. It cannot be asked about another --state=, because it reads only the
- * machine's own state. Fixtures are an exception. 0, or an error that was reported. */
+ * machine's own state. Only with a fixture ($HEADSTART_SYSTEM_ROOT) it is asked about every state
+ * directory. 0, or an error that was reported. */
 int visible_read(const Context *c, usec_t now, Visible *ret);

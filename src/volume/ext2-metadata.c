@@ -15,7 +15,7 @@ struct Ext2Metadata {
     dgrp_t bitmap_group;
 };
 
-/* Translates the errors of libext2fs that callers distinguish. */
+/* Translates an error of libext2fs to a negative errno. Errors that have no errno become -EIO. */
 static int translate(errcode_t e)
 {
     switch (e) {

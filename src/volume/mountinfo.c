@@ -195,8 +195,8 @@ static bool is_hidden(const MountTable *t, size_t i, size_t except)
     return false;
 }
 
-/* True if the mount or one of its parents is hidden. The depth is bounded, in case parents form a
- * circle. */
+/* Returns true if the mount or one of its parents is hidden. The depth is bounded, in case parents
+ * form a circle. */
 static bool is_covered(const MountTable *t, size_t i)
 {
     /* The mount from which the loop came. It is a child of mount i and does not hide that mount. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* /proc/self/mountinfo, parsed. Pure and libc only: headstart-replay uses it too. */
+/* Parses /proc/self/mountinfo. The functions are pure and need only libc, because headstart-replay
+ * uses them, too. */
 
 #include "base/macros.h"
 
@@ -32,19 +33,20 @@ int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
  * none. The result is borrowed from the table. */
 const Mount *mount_table_root(const MountTable *t);
 
-/* True if filesystems of this type keep their data on a local block device, judged by name alone:
- * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
- * reiserfs, nilfs2. False for network filesystems, FUSE ("fuseblk" included), autofs and pseudo
- * filesystems. */
+/* Returns true if filesystems of this type keep their data on a local block device. Only the name
+ * decides. The types are ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660,
+ * udf, bcachefs, jfs, reiserfs, nilfs2. False for network filesystems, FUSE ("fuseblk" included),
+ * autofs and pseudo filesystems. */
 bool fstype_is_local_block(const char *fstype);
 
-/* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
+/* Returns true if the path is the prefix or lies below the prefix. Trailing slashes of the prefix
+ * do not count. */
 bool path_is_below(const char *path, const char *prefix);
 
-/* True if looking the path up accesses only local filesystems: each mount on the way keeps its data
- * on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs, devtmpfs, overlay). A
- * lookup on a network filesystem or FUSE may wait for its server without limit. Symbolic links are
- * not considered. */
+/* Returns true if looking the path up accesses only local filesystems: each mount on the way keeps
+ * its data on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs, devtmpfs,
+ * overlay). A lookup on a network filesystem or FUSE may wait for its server without limit.
+ * Symbolic links are not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
 /* Returns the id of the mounted btrfs subvolume, which is in the mount's options, or 0 on other
@@ -52,8 +54,8 @@ bool mount_table_path_is_local(const MountTable *t, const char *path);
  * reports another number for each subvolume. */
 uint64_t mount_subvolume_id(const Mount *m);
 
-/* True if `a` shows a larger part of the filesystem than `b`: its root lies higher up in the
- * filesystem, or, if the roots lie equally high, its target is shorter. */
+/* Returns true if `a` shows a larger part of the filesystem than `b`: the root of `a` is shorter,
+ * or the roots are equally long and the target of `a` is shorter. */
 bool mount_is_better(const Mount *a, const Mount *b);
 
 /* Selects one mount for each local block-backed filesystem (and btrfs subvolume) at or below

@@ -10,7 +10,8 @@ void placed_range_list_done(PlacedRangeList *l)
     *l = (PlacedRangeList){0};
 }
 
-/* Appends [start, end) of the range. */
+/* Appends the part [start, end) of `range`. `physical` is the place of the part. An empty part is
+ * not appended. */
 static int append(PlacedRangeList *l, const PlacedRange *range, uint64_t start, uint64_t end,
                   uint64_t physical, size_t run)
 {

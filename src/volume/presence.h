@@ -14,9 +14,10 @@ typedef enum Presence {
     _PRESENCE_INVALID = -EINVAL,
 } Presence;
 
-/* Looks up `root` + `path` without following symlinks, so that none can trigger an automount (then
- * PRESENCE_UNKNOWN). Let D be the directory that should contain the first missing component. A
- * missing file counts as gone only if D
+/* Looks up `root` + `path`. Symlinks are not followed, because a symlink can lead to an automount.
+ * If the path leads through a symlink or lies below an automount, the result is PRESENCE_UNKNOWN.
+ * Let D be the directory that should contain the first missing component. A missing file counts as
+ * gone if D was replaced by another object, or if D
  * - lies on a volume of the table and not below an automount,
  * - is not encrypted by its filesystem (fscrypt shows other names without the key),
  * - is not empty (a mount point without its filesystem is empty), and

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* True if `a` keeps the UUID and `b` loses it. Both have the UUID; a precedes b in the table. */
+/* Returns true if `a` keeps the UUID and `b` loses it. Both have the UUID, and `a` precedes `b` in
+ * the table. */
 static bool keeps_uuid(const Volume *a, const Volume *b)
 {
     return a->removable == b->removable || !a->removable;

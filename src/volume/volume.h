@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Volumes: the local block-backed filesystems of a machine, with the facts of the devices below
- * them (libblkid, sysfs, through device-mapper, md and partitions). volume_table_read() takes a
- * snapshot, and decisions use only the snapshot. */
+/* Volumes are the local block-backed filesystems of a machine, with facts about the devices below
+ * them. The facts come from libblkid and sysfs, through device-mapper, md and partitions.
+ * volume_table_read() takes a snapshot, and decisions use only the snapshot. */
 
 #include "base/macros.h"
 #include "base/vocabulary.h"

@@ -203,7 +203,8 @@ planned() {
     run -0 hs doctor --json=short
     jq -e 'all(.[]; .result != "problem") and any(.[]; .check == "scheduler" and .result == "ok")' <<<"$output"
 
-    # result CHECK RESULT: checks that doctor has this result; a problem sets the exit status.
+    # result CHECK RESULT: checks that doctor has this result for the check, and that a problem sets
+    # the exit status.
     result() {
         run "-$([ "$2" = problem ] && echo 1 || echo 0)" hs doctor --json=short
         jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r and (.remedy != null))' <<<"$output"

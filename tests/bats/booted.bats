@@ -25,7 +25,7 @@ refused_calls() {
     dmesg | sed -n "/$HS_MARK/,\$p" | grep -E 'audit: type=1326 .*comm="headstart' | grep -v "syscall=$clone3 " || true
 }
 
-# unit_state UNIT PROPERTY
+# unit_state UNIT PROPERTY: prints the property of a unit of headstart.
 unit_state() {
     in_machine systemctl show --value -p "$2" "headstart-$1"
 }

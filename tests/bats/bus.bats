@@ -44,7 +44,7 @@ service_start() {
     hs_wait 10 answers
 }
 
-# as UID COMMAND…
+# as UID COMMAND…: runs the command as that user.
 as() {
     local uid=$1
     shift

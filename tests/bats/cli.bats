@@ -307,7 +307,7 @@ JSON
     TERM=xterm run -0 script -qec "stty cols 60; '$HEADSTART' show '$HS_TMP/long.json'" /dev/null
     [[ $output != *"/etc/$name"* ]]
     [[ $output == *"…"*"-aVeryLongNameOfAFile "* ]]
-    # The table is as wide as the terminal.
+    # The table is not wider than the terminal.
     sed -n 's/…/./p' <<<"$output" | tr -d '\r' | awk '{ if (length > 60) exit 1 }'
 }
 

@@ -125,7 +125,7 @@ noted() {
     init
     [ ! -e "$HS_TMP/noted" ]
     [ ! -e "$HS_RUN/handover" ]
-    # A request to record the boot overrides the flag.
+    # A request to record the boot overrides boot-idle.
     touch "$HS_MNT/var/lib/headstart/rerecord-boot"
     init
     [ ! -e "$HS_TMP/noted" ]

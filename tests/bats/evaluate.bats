@@ -278,7 +278,7 @@ refused() {
 @test "evaluate: progress on a terminal, which disappears at the end; none elsewhere and none with --quiet" {
     need_command script
     sessions 8 400
-    # Ten milliseconds per cycle take long enough to observe the progress.
+    # With a cycle of ten milliseconds the evaluation takes long enough to show its progress.
     local wide=("$HEADSTART" evaluate --level=files --predictor=pcm --cycle=10ms --no-timing "$T")
     TERM=xterm run -0 script -qec "${wide[*]}" /dev/null
     [[ $output == *"Evaluating ["*"%"*$'\r\e[K'*"Traces: 8"* ]]
@@ -300,7 +300,7 @@ refused() {
 
 # --- recorded days -------------------------------------------------------------------------------
 
-# The fixtures: eight days of two people, recorded by headstartd.
+# Unpacks the fixtures, which are eight days of two people that headstartd has recorded.
 recorded_days() {
     need_command xz
     local f

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The job that adds up the models of a fleet (data/fleet), without Spark. With Spark: tests/fleet/run.
+# Tests the job that adds up the models of a fleet (data/fleet) without Spark. tests/fleet/run tests
+# it with Spark.
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Every build runs the fuzz targets on their corpora and on some mutations of them: tests/fuzz/README.md.
+# Every build runs the fuzz targets on their corpora and on some mutations of the inputs
+# (tests/fuzz/README.md).
 
 load helpers
 

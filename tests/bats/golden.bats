@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The golden results in tests/golden/expected: what the build computes from fixtures must not change
-# unless a commit says so and updates them (tests/golden/update).
+# Compares what the build computes from fixtures with the golden results in tests/golden/expected.
+# The results must not change unless a commit says so and updates the golden results
+# (tests/golden/update).
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -105,9 +105,9 @@ need_filesystem() {
 
 # --- block devices -----------------------------------------------------------------------------
 
-# hs_loop IMAGE: attaches the image to a loop device, prints the device, and detaches the image at
-# the end. The loop device uses direct I/O if the filesystem of the image allows direct I/O, so that
-# dropping caches makes the device cold. Sets HS_LOOP. Call it without a subshell.
+# hs_loop IMAGE: attaches the image to a loop device, and detaches the image at the end. The loop
+# device uses direct I/O if the filesystem of the image allows direct I/O, so that dropping caches
+# makes the device cold. Sets HS_LOOP. Call it without a subshell.
 hs_loop() {
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
     hs_defer losetup --detach "$HS_LOOP"

@@ -30,8 +30,9 @@ EOF
     hs_defer sh -c ": 1<>'$HS_TMP/forever'"
 }
 
-# on_systemd COMMAND…: runs the command as on a machine that was booted with systemd, with that
-# systemctl. It must return within ten seconds even on a busy machine, although systemctl hangs.
+# on_systemd COMMAND…: runs the command as on a machine that was booted with systemd, with the
+# systemctl of setup(). The command must return within ten seconds, even on a busy machine, although
+# systemctl hangs.
 on_systemd() {
     # shellcheck disable=SC2016
     timeout 10 unshare --mount sh -c '

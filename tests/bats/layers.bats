@@ -120,8 +120,8 @@ includes() {
     [ "$output" = "x: a b c" ]
 }
 
-# The functions that decisions may call: libc's memory, string, conversion and formatting functions,
-# libm, json-c.
+# allowed_symbol NAME: true for the functions that decisions may call. These are libc's memory,
+# string, conversion and formatting functions, libm and json-c.
 allowed_symbol() {
     local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|verscmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
     local -r stdlib='malloc|calloc|realloc|reallocarray|free|qsort(_r)?|bsearch|abort|strto(u?ll?|d|ld|f)|(__)?isoc23_strto(u?ll?|d|ld|f)|__errno_location|abs|labs'
@@ -135,8 +135,8 @@ allowed_symbol() {
     [[ $1 =~ ^($libc|$stdlib|$ctype|$format|$libm|$json|$compiler)$ ]]
 }
 
-# check_purity LIBRARY CORE: checks that every symbol that LIBRARY needs is allowed, or defined by
-# it or by CORE.
+# check_purity LIBRARY CORE: checks that every symbol that LIBRARY needs is allowed, or that LIBRARY
+# or CORE defines it.
 check_purity() {
     local symbol bad=0 n=0
     [ -e "$1" ]
@@ -271,7 +271,8 @@ libraries_of() {
     need_command python3
     run -0 tests/unused-functions
     [ -z "$output" ]
-    # The search finds what no source uses, and counts neither comments nor the uses of DEFINE_CLEANUP().
+    # The search finds functions that no source uses. A comment does not count as a use, and neither
+    # does DEFINE_CLEANUP().
     mkdir -p "$HS_TMP/src/x"
     cat >"$HS_TMP/src/x/a.h" <<'END'
 int a_used(int x);

@@ -242,7 +242,7 @@ print("{" + ",\n".join(json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")
 
 @test "learn: MinSize= decides which applications of a session are followed" {
     local n
-    # Six applications, all smaller than the default.
+    # The trace has six applications, all smaller than the default of MinSize=.
     "$BATS_TEST_DIRNAME/make-session" 1 1767322800 12 >"$HS_STATE/traces/20260102T030000-session.json"
     mkdir -p "$HS_TMP/root/etc/headstart"
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root

@@ -69,7 +69,7 @@ of() {
 
 # --- a tree with programs of its own -----------------------------------------------------------
 
-# script NAME INTERPRETER [LINE…]
+# script NAME INTERPRETER [LINE…]: makes an executable script in the tree.
 script() {
     local name=$1 interpreter=$2
     shift 2
@@ -644,8 +644,8 @@ os.fsync(fd)' "$HS_MNT/huge5"
     hs_cold
     RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace" recorder_start --stage=boot,login
     grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
-    # The opens last longer than the delays of the sampling, so files are sampled while the stage
-    # runs and at its end.
+    # The stage ends only after all files were sampled while it ran. At its end they are sampled
+    # again.
     python3 -c '
 import os, sys, time
 for name in sys.argv[2:]:

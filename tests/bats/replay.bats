@@ -381,11 +381,11 @@ replay_subvolume() {
     run -0 env ASAN_OPTIONS=detect_leaks=0 strace -f -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
     echo "$output"
     [ "$(replayed .outcome)" = done ]
-    # the root and kept
+    # Only the root directory and `kept` were opened.
     [ "$(replayed .files)" -eq 2 ]
     [ "$(replayed .data_ranges)" -eq 1 ]
     [ "$(replayed .skipped.gone)" -eq 1 ]
-    # fifo device socket symlink loop directory dir dir/behind wasdir covered
+    # These are fifo, device, socket, symlink, loop, directory, dir, dir/behind, wasdir and covered.
     [ "$(replayed .skipped.type)" -eq 10 ]
     [ "$(replayed .skipped.replaced)" -eq 2 ]
     [ ! -e "$HS_TMP/opened" ]

@@ -13,7 +13,7 @@ setup() {
     need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
 }
 
-# directive UNIT KEY: prints its values, one per line.
+# directive UNIT KEY: prints the values of the directive, one per line.
 directive() {
     sed -n "s/^$2=//p" "$HS_BUILD/units/headstart-$1.service"
 }
@@ -30,7 +30,8 @@ group() {
         done
 }
 
-# denied UNIT: prints the names of the calls that the unit denies, added up as in systemd.exec(5).
+# denied UNIT: prints the names of the calls that the unit denies. Its filters are added up as in
+# systemd.exec(5).
 denied() {
     local line word deny call
     local -A set=()
@@ -46,14 +47,16 @@ denied() {
     printf '%s\n' "${!set[@]}" | sort
 }
 
-# numbers <NAMES: prints their numbers on this architecture, without names that the headers lack.
+# numbers <NAMES: prints the numbers of these system calls on this architecture. Names that the
+# headers lack are left out.
 numbers() {
     ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
         sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort >"$HS_TMP/known-numbers"
     sort | join - "$HS_TMP/known-numbers" | cut -d' ' -f2
 }
 
-# sandbox UNIT: sets SANDBOX, the words that run a command as the unit does.
+# sandbox UNIT: sets SANDBOX to a script that runs a command with the capabilities and the filter of
+# the unit.
 sandbox() {
     local caps
     denied "$1" | numbers >"$HS_TMP/denied-$1"

@@ -69,7 +69,7 @@ dumped() {
     dump && jq -e "$1" "$DUMP" >/dev/null
 }
 
-# as_user COMMAND...: runs a program of HS_MNT as the session's user, or root.
+# as_user COMMAND...: runs a program of HS_MNT as SESSION_UID, or as root if SESSION_UID is not set.
 as_user() {
     chroot --userspec="${SESSION_UID:-0}:${SESSION_UID:-0}" "$HS_MNT" "$@"
 }
@@ -94,7 +94,7 @@ learned() {
     "$HEADSTART" --state="$HS_STATE" learn --quiet
 }
 
-# resident FILE…: checks that all pages of each are in memory.
+# resident FILE…: checks that all pages of each file are in memory.
 resident() {
     local f
     for f; do
@@ -143,7 +143,7 @@ prefetched_in_new_session() {
     hs_attempts prefetched_at_start bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
     session_stop
-    # The trace says that residency does not show what was needed.
+    # The flag `replayed` of the trace says that its residency does not show what was needed.
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
@@ -199,7 +199,7 @@ prefetched_in_new_session() {
     session_stop
 }
 
-# block_resident OFFSET LENGTH: checks a range of the device.
+# block_resident OFFSET LENGTH: checks that this range of the device is in memory.
 block_resident() {
     [ "$("$HS_BUILD/tests/tools/tool-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
 }
@@ -279,7 +279,8 @@ steady() {
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
     echo "reads of the second: $(($(hs_reads) - reads))"
-    # Blocks of directories and inodes cannot be locked. Without the listing there are more than 30 reads.
+    # Blocks of directories and inodes cannot be locked. If the prefetcher did not list the
+    # directory, there would be more than 30 reads.
     (($(hs_reads) - reads <= 8))
     # The application has exited and may start again, so everything is still requested.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"

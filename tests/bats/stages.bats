@@ -25,7 +25,7 @@ END
     BUS=$HS_BUS
 }
 
-# Starts tool-fake-logind. tool-fake-logind appears on the bus after `fake appear`.
+# Starts tool-fake-logind, which appears on the bus only after `fake appear`.
 fake_start() {
     # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
     # coprocess has already set them. So the last coprocess is ended first.
