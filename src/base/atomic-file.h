@@ -9,7 +9,8 @@
 /* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, mode `mode`. The
  * temporary file is NAME.PID.tmp. Temporary files of NAME whose writers were killed are removed.
  * Returns 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES, ...). After a
- * failure the old file is unchanged, and no temporary file is left. */
+ * failure the old file is unchanged, unless only the last step failed, the fsync of the directory;
+ * the new file is then in place. No temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
 /* Writes to a path from a command line. A regular file is replaced as by atomic_file_write(); a

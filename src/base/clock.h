@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The only place that reads clocks. Other code takes `now` as an argument. */
+/* Only this function reads clocks, except in the evaluation. Other code takes `now` as an
+ * argument. */
 
 #include "base/time-util.h"
 

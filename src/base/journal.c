@@ -46,7 +46,7 @@ static void add_field(JournalEntry *e, const char *name, const char *value)
 
     add_bytes(e, name, strlen(name));
     if (strchr(value, '\n')) {
-        /* Before a value with newlines, the protocol requires its length in 64 bits,
+        /* The protocol requires that a value with newlines is preceded by its length, in 64 bits,
          * little-endian. */
         add_bytes(e, "\n", 1);
         add_bytes(e, &size, sizeof(size));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Numbers for names: each distinct string gets the next number, from 0 on. Names are bytes, as the
- * kernel has them; nothing is escaped. Pure. */
+/* Gives numbers to names: each new string gets the next number, beginning with 0. Names are bytes,
+ * as the kernel has them; nothing is escaped. Pure. */
 
 #include "base/macros.h"
 

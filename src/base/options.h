@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Command lines: options are declared in tables, from which getopt_long(3) parses them and --help
- * is printed. Every program of headstart declares its options in this way. Needs only libc. */
+/* Parses command lines. A program declares its options in tables. From these tables getopt_long(3)
+ * parses the options, and --help is printed. Every program of headstart declares its options in
+ * this way. Needs only libc. */
 
 #include "base/macros.h"
 

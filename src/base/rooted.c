@@ -19,7 +19,8 @@ int rooted_open(int root_fd, const char *path, int flags)
     long fd;
 
     if (root_fd == AT_FDCWD) {
-        /* No path can leave "/", and RESOLVE_NO_MAGICLINKS would forbid /proc/self. */
+        /* No path can leave "/", and RESOLVE_NO_MAGICLINKS would forbid links such as
+         * /proc/self/exe. */
         fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : (int)fd;
     }

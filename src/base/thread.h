@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Threads: their start, their I/O priority, and an end that a dead disk cannot delay. */
+/* Starts threads, sets their I/O priority, and waits for their end only for a limited time, because
+ * a dead disk can block a thread forever. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

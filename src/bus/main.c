@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart-bus: org.headstart1 on the system bus, read-only figures for settings panels of
- * desktops (headstart-bus(8)). The bus starts it for the first call, and it exits when no call has
- * come for some seconds. */
+/* headstart-bus offers org.headstart1 on the system bus: read-only figures for settings panels of
+ * desktops (headstart-bus(8)). The bus starts the program for the first call. The program exits
+ * when no call has come for some seconds. */
 
 #include "base/clock.h"
 #include "base/log.h"

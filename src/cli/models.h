@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Models in files outside of the state directory: for merge, import and export, and the model that
- * the distribution ships. */
+/* Reads, adds and writes models in files outside of the state directory: those of merge, import and
+ * export, and the model that the distribution ships. */
 
 #include "command/cli.h"
 #include "model/model.h"

@@ -110,7 +110,8 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
 }
 
 /* Deletes the file if it was made from traces. The packs are planned again from the traces that
- * stay. A temporary file of a killed writer is deleted as well, because it may contain anything. */
+ * stay. A temporary file of a killed writer is deleted as well, because it may contain anything. If
+ * everything is forgotten, requests to record again or to refresh are deleted, too. */
 static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 {
     bool pack = has_suffix(name, ".pack");

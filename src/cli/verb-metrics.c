@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart metrics: figures as OpenMetrics text (OpenMetrics 1.0), for the textfile collector of
- * node_exporter. They contain no user and no path. */
+/* headstart metrics: prints figures as text in the format OpenMetrics 1.0, for the textfile
+ * collector of node_exporter. The figures contain no user and no path. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"

@@ -13,8 +13,8 @@ void cli_set_locale(void)
         (void)setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* Prints the JSON text and a newline. Takes ownership of the reference, also on failure. Returns 0,
- * -ENOMEM (o is NULL), or the error of writing. */
+/* Prints the JSON text and a newline. Takes ownership of `o`, also on failure. Returns 0, -ENOMEM
+ * (o is NULL), or the error of writing. */
 static int output_json(JsonMode mode, json_object *o)
 {
     const char *text;

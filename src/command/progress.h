@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Progress of long work: one line on standard error, which is overwritten and finally removed.
- * Shown only on a terminal, and only after half a second. A child process draws the line ten times
- * per second, so the line keeps changing during a step that takes long. */
+/* Shows the progress of long work in one line on standard error, which is overwritten and finally
+ * removed. The line is shown only on a terminal, and only after half a second. A child process
+ * draws the line ten times per second, so the line keeps changing during a step that takes long. */
 
 #include "base/time-util.h"
 
