@@ -61,7 +61,7 @@ static void test_minimum_chance(void **state)
     assert_near(guess_of(p, 'B'), 0); /* 3 / 5 */
 }
 
-/* For a lookahead of one, the printed and the corrected chance are equal. */
+/* For a lookahead of one, the paper's formula and the corrected formula give the same chance. */
 static void test_lookahead_one(void **state)
 {
     PredictorParameters par = defaults("graph");
@@ -79,8 +79,8 @@ static void test_lookahead_one(void **state)
     }
 }
 
-/* The correction: B always follows A within three opens. By the printed formula the chance of B
- * is a third and never reaches the minimum chance, although B is certain. */
+/* B always follows A within three opens. By the paper's formula the chance of B is nevertheless a
+ * third, which is below the minimum chance. By the corrected formula B is certain. */
 static void test_longer_lookahead(void **state)
 {
     PredictorParameters par = defaults("graph");
@@ -95,12 +95,12 @@ static void test_longer_lookahead(void **state)
         feed(letter, (char[]){*c, 0});
     }
     assert_near(guess_of(mended, 'B'), 1);
-    assert_near(guess_of(letter, 'B'), 1.0 / 3); /* over 0.65 / 3 */
+    assert_near(guess_of(letter, 'B'), 1.0 / 3); /* above its minimum, 0.65 / 3 */
     assert_string_equal(guessed(mended), "B");
 }
 
-/* A file that is opened twice within the lookahead counts as two arcs, but as one open that came
- * true.
+/* If B is opened twice within the lookahead of A, there are two arcs, but B has followed A only
+ * once.
  */
 static void test_repeated(void **state)
 {

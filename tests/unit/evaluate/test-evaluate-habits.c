@@ -50,8 +50,9 @@ static void test_waste_bound(void **state)
     assert_int_equal(bounded.n_reads, 0);
 }
 
-/* With habits drawn here, two users reach 0.97 of the oracle's hit rate at 15 % waste, and one user
- * 0.98. With two users, the naive predictor is far below that, even if it fills its budget. */
+/* With the habits that this test draws, two users reach 0.97 of the oracle's hit rate at 15 %
+ * waste, and one user 0.98. With two users, the naive predictor is far below that, even if it fills
+ * its budget. */
 static void test_near_the_oracle(void **state)
 {
     static const double least[] = {0.97, 0.98};
@@ -83,8 +84,8 @@ static void test_near_the_oracle(void **state)
                 assert_true(naive.hit_rate < mixture.hit_rate - 0.05);
                 assert_true(naive.waste > 0.3);
             }
-            /* The probabilities of the naive predictor are shares of all starts, and too small to
-             * be read under the bound. */
+            /* The probabilities of the naive predictor are shares of all starts. They are so small
+             * that it reads nothing under the bound. */
             assert_int_equal(bounded.read_bytes, 0);
         }
 }

@@ -42,8 +42,8 @@ static void slow_starters_have_chains(void **state)
     assert_true(mixture.hit_rate > simulated(REGIME_IN_ORDER, "last-successor", 50).hit_rate);
 }
 
-/* Compares the mixture, in each regime and with a small budget, with the single predictor that is
- * the best in this regime. */
+/* Compares the mixture, in three regimes and with a small budget, with the single predictor that is
+ * the best in the regime. */
 static void not_behind_the_best(void **state)
 {
     static const struct {

@@ -192,7 +192,7 @@ static void every_truncation_is_refused(void **state)
     size_t size = strlen(text);
 
     for (size_t n = 0; n + 1 < size; n++) {
-        _cleanup_free_ char *part = malloc(n + 1); /* ASan checks its end */
+        _cleanup_free_ char *part = malloc(n + 1); /* ASan detects overruns */
 
         memcpy(part, text, n);
         refuse(part, n, -EBADMSG);

@@ -199,7 +199,7 @@ static void test_window(void **state)
         chains_set_time(c, (EventTime){now + WINDOW * (20 + 10 * i), now});
         assert_int_equal(chains_start(c, i), 1);
     }
-    assert_int_equal(co_occurrences(w, 1, 3), 1); /* two hours, but it started last */
+    assert_int_equal(co_occurrences(w, 1, 3), 1); /* hours apart, but 1 was the next to start */
     assert_int_equal(co_occurrences(w, 1, 2), 2);
     assert_int_equal(co_occurrences(w, 2, 3), 1); /* 1 started in between */
     assert_non_null(user_history_find_pair(w, 1, 2));

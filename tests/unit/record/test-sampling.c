@@ -77,7 +77,7 @@ static unsigned run_round(Sampling *s, const EventLog *log, UserShares *shares)
         r = sampling_run(s, log, shares, NULL, AT);
         assert_true(r >= 0);
         assert_true(fake.n_read - before <= SAMPLING_BATCH_FILES);
-        /* The last file of a batch may end after the batch's time, but none begins then. */
+        /* The last file of a batch may end after the batch's time, but no file begins after it. */
         assert_true(fake.now < begun + SAMPLING_BATCH_USEC + MAX(fake.takes, (usec_t)1));
     }
     return n;

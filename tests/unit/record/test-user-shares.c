@@ -27,7 +27,8 @@ static void test_one_user(void **state)
     assert_int_equal(user_shares_row(&s, UID_INVALID), 0);
     assert_true(user_shares_try_charge(&s, a, SHARED_EVENTS, TOTAL / 4));
     assert_false(user_shares_try_charge(&s, a, SHARED_EVENTS, 1));
-    assert_int_equal(s.users[a].used[SHARED_EVENTS], TOTAL / 4); /* an amount of 0 is not charged */
+    assert_int_equal(s.users[a].used[SHARED_EVENTS],
+                     TOTAL / 4); /* a refused amount is not charged */
     assert_true(user_shares_try_charge(&s, a, SHARED_FILES, 1)); /* each resource is separate */
     assert_true(user_shares_try_charge(&s, b, SHARED_EVENTS, TOTAL / 4));
     assert_true(user_shares_try_charge(&s, root, SHARED_EVENTS, TOTAL / 2));
@@ -168,8 +169,8 @@ static int tear_down(void **state)
 }
 
 /* Objects that several runs opened come before objects that one run opened. In each of the two
- * groups, earlier opens come first. Objects without opens are missing. Running programs are
- * included, except headstart's own. */
+ * groups, earlier opens come first. Running programs come first, except headstart's own.
+ * Other objects without opens are missing. */
 static void test_likeliest_first(void **state)
 {
     Recorded *s = *state;

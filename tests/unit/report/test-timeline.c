@@ -98,7 +98,7 @@ static void test_rows(void **state _unused_)
     assert_non_null(strstr(at, "app-86&lt;"));
 }
 
-/* Pictures that are compared have one axis. */
+/* Pictures that are compared have axes of the same length. */
 static void test_compare(void **state _unused_)
 {
     Timeline t[2] = {example(5), example(5)};
@@ -190,7 +190,7 @@ static void test_trace(void **state _unused_)
     assert_string_equal(t.notes[1], "Replay was off");
 }
 
-/* Samples become shares, and the replay gets marks. */
+/* Samples become shares of time, and marks show the replay. */
 static void test_samples(void **state _unused_)
 {
     _cleanup_trace_ Trace *trace = trace_new(STAGE_BOOT);

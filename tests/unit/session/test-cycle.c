@@ -456,8 +456,7 @@ static void test_bad_parameters(void **state)
     assert_null(c);
 }
 
-/* Tests a cycle with an empty model, with no model, and with a model that knows only applications
- * of the boot. */
+/* Tests a cycle with no model, and a cycle with an empty model. */
 static void test_nothing_known(void **state)
 {
     CycleParameters p = parameters();

@@ -49,7 +49,7 @@ static void a_fifth_set_stops_the_oldest_and_nothing_queues_up(void **state)
         assert_true(slots[i] >= 0);
         assert_int_equal(stop, -1);
     }
-    /* Each further start stops the oldest of those whose files are being read. */
+    /* Each further start stops the oldest start whose files are being read. */
     for (unsigned i = LAUNCH_SETS_MAX; i < LAUNCH_SLOTS; i++) {
         slots[i] = launch_table_begin(&t, 1000 + i, (1 + i) * SEC, &stop);
         assert_true(slots[i] >= 0);
@@ -76,7 +76,8 @@ static void one_users_starts_leave_those_of_others(void **state)
         assert_int_not_equal(stop, victims);
     }
     assert_int_equal(t.slots[victims].state, LAUNCH_READING);
-    /* The flood leaves a slot, and stops its own oldest set. */
+    /* The many starts of user 1001 leave a slot free. A start of user 1000 stops the oldest set of
+     * user 1001. */
     assert_true(launch_table_begin(&t, 1000, 200 * SEC, &stop) >= 0);
     assert_int_equal(t.slots[stop].uid, 1001);
     assert_int_equal(t.slots[victims].state, LAUNCH_READING);

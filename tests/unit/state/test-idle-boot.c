@@ -27,7 +27,7 @@ static void only_while_the_recording_is_recent(void **state)
     assert_true(idle_boot_is_due(POLICY_OFF, NOW, NOW));
     assert_true(idle_boot_is_due(POLICY_OFF, NOW - IDLE_BOOT_MAX_USEC, NOW));
     assert_false(idle_boot_is_due(POLICY_OFF, NOW - IDLE_BOOT_MAX_USEC - 1, NOW));
-    assert_false(idle_boot_is_due(POLICY_OFF, NOW + 1, NOW)); /* another clock */
+    assert_false(idle_boot_is_due(POLICY_OFF, NOW + 1, NOW)); /* the clock was set back */
 }
 
 int main(void)

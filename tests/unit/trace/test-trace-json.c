@@ -292,7 +292,7 @@ static void every_truncation_is_refused(void **state)
 
     text = text_of(t, &size);
     for (size_t n = 0; n + 1 < size; n++) {
-        _cleanup_free_ char *part = malloc(n + 1); /* ASan checks its end */
+        _cleanup_free_ char *part = malloc(n + 1); /* ASan detects overruns */
 
         memcpy(part, text, n);
         refuse(part, n, -EBADMSG);

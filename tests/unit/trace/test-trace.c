@@ -80,7 +80,7 @@ static void formatting_fits_or_says_so(void **state)
     uint32_t id = path_of(t, path);
 
     for (size_t size = 0; size < 20; size++) {
-        _cleanup_free_ char *buf = malloc(size + 1); /* ASan checks its end */
+        _cleanup_free_ char *buf = malloc(size + 1); /* ASan detects overruns */
         int r = trace_format_path(t, id, buf, size);
 
         if (size <= strlen(path))
@@ -372,8 +372,8 @@ static void synthetic_traces_are_valid_and_repeat(void **state)
     }
 }
 
-/* Only a check that took long counts; the end of the stage cuts off an application that
- * continues. */
+/* Only a check that took long counts. An application that still runs at the end of the stage has
+ * run until this end. */
 static void checks_are_found(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests which facts of a volume are trusted, and which volumes are left alone: volume/volume.h,
- * volume/presence.h, volume/ext2-metadata.h. */
+/* Tests which facts of a volume are trusted, and from which volumes nothing is read:
+ * volume/volume.h, volume/presence.h, volume/ext2-metadata.h. */
 
 #include "volume/ext2-metadata.h"
 #include "volume/presence.h"
