@@ -42,7 +42,7 @@ static le32_t need_field(usec_t need)
     return htole32((uint32_t)MIN(need / USEC_PER_MSEC, (usec_t)PACK_NEED_UNKNOWN - 1));
 }
 
-/* The numbers of all volumes together. */
+/* The sums over all volumes. */
 typedef struct Totals {
     uint64_t metadata, files, data, strings;
     uint64_t metadata_bytes, data_bytes;
@@ -69,7 +69,7 @@ static Totals sum_up(const PackContent *c)
     return t;
 }
 
-/* The tables in the buffer, and how far each is written. */
+/* The tables in the buffer, and how many entries of each table are written. */
 typedef struct Writer {
     PackHeader *header;
     PackVolume *volumes;

@@ -42,7 +42,7 @@ typedef struct PackContent {
     uint32_t control_interval;
     uint64_t salt;
     usec_t deadline_usec;
-    usec_t hold_usec; /* 0: until the deadline */
+    usec_t hold_usec; /* 0: until the sweep is over, at most until the deadline */
     usec_t bin_usec;  /* 0: the policy decides; USEC_INFINITY: one bin */
     PolicyReason reason;
     usec_t predicted_usec[_POLICY_MAX]; /* 0: not known */

@@ -75,8 +75,8 @@ typedef struct PackHeader {
     le32_t n_files;
     le32_t n_data;
     le32_t strings_size;
-    le32_t hold_usec; /* gate: planned time from the start of replay to READY=1; 0: no time before
-                         the deadline is planned */
+    le32_t hold_usec; /* gate: planned time from the start of replay to READY=1; 0: READY=1 is sent
+                         when the sweep is over, or at the deadline */
     le32_t bin_msec;  /* width of a bin of first use: the bins are read one after the other, each in
                          physical order. PACK_BIN_PHYSICAL: all data is one bin; 0: the policy
                          decides  (concurrent: by first use, others: in physical order) */

@@ -39,9 +39,10 @@ typedef struct Locator {
     LocatedPlan *l;
     const VolumeTable *volumes;
     size_t root_length;         /* of the root's path, without a trailing slash */
-    int *fds;                   /* per volume: its mount point, or a negative errno */
+    int *fds;                   /* per volume: descriptor of its mount point, or a negative errno */
     MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
-    bool *known;                /* per volume: the model knows its metadata up to `known_until` */
+    bool *known;                /* per volume: the model has metadata ranges of it, observed until
+                                   `known_until` */
     usec_t known_until;
     uint32_t uid; /* owner of the set: a user, OWNERSHIP_ANYBODY or OWNERSHIP_SYSTEM */
     Inode *inodes;

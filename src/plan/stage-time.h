@@ -44,8 +44,8 @@ typedef struct StageFacts {
     uint64_t pack_bytes; /* size of the pack, which replay reads first */
     usec_t ready;        /* how long the stage takes without replay, as measured; 0: unknown */
     usec_t stalled;      /* how long tasks waited for I/O in this time */
-    bool waits; /* a login: the stage begins when the user logs in, so replay reads before it at
-                   idle priority, and cannot hold it */
+    bool waits;      /* a login: the stage begins when the user logs in, so replay reads before the
+                        stage, at idle priority, and cannot hold the stage */
     usec_t deadline; /* longest hold */
 } StageFacts;
 

@@ -9,7 +9,7 @@ static inline bool chains_busy(const Chains *c)
     return c->session.active && c->session.n_histories > 0;
 }
 
-/* For chains_compare_applications(). */
+/* The argument `userdata` of chains_compare_applications(). */
 typedef struct ChainsOfHistory {
     const Chains *chains;
     const UserHistory *history;

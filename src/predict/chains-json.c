@@ -55,7 +55,8 @@ static int compare_ranks(const void *a, const void *b)
     return strcmp(((const Rank *)a)->escaped, ((const Rank *)b)->escaped);
 }
 
-/* Sort key of a row of applications or pairs: numbers of the format. */
+/* A row of applications or pairs. It is sorted by `first` and `second`, which are numbers of the
+ * format. */
 typedef struct Row {
     uint32_t first, second, index, neighbour;
 } Row;
@@ -482,7 +483,7 @@ static int read_names(Chains *c, struct json_object *from)
     return 0;
 }
 
-/* Names of members, which differ between versions of the format; NULL: the version has no such
+/* The names of members that differ between versions of the format; NULL: the version has no such
  * member. */
 typedef struct Keys {
     const char *halflife, *window, *histories, *revision;

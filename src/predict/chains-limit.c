@@ -11,7 +11,8 @@
 /* An application of a history, or two neighbours. */
 typedef struct Ranked {
     uint32_t a, b; /* b: CHAINS_NONE for one application */
-    uint32_t rank; /* the best among all users; lower is better */
+    uint32_t rank; /* lower is better; the best rank of an application among all users; 1 for a pair
+                      without a chain */
     double value;
 } Ranked;
 

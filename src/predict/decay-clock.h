@@ -6,13 +6,16 @@
  * Pure.
  *
  * A step is plausible if it is not larger than the gap: four half-lives, and at least two weeks.
- * After a larger step, the clock keeps the offset between the wall clock and its own time.
+ * After a larger step, the clock keeps the offset between the wall clock and its own time:
+ *
  * - Forwards (a date in the future, or a machine that was off for months): the offset is a multiple
  *   of two weeks, so the hour, the weekday and the parity of the day stay right.
  * - Backwards (a real-time clock that restarts at a fixed date): the clock continues from its
  *   latest time.
+ *
  * The offset is dropped as soon as the wall clock is again within the gap of the clock's latest
- * time. A wall clock before DECAY_CLOCK_MIN is ignored; the latest time counts. */
+ * time. If the wall clock is before DECAY_CLOCK_MIN and not within the gap, it is ignored: the
+ * latest time counts. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

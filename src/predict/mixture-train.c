@@ -144,8 +144,8 @@ static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
 static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
                 const uint32_t *numbers)
 {
-    /* The session begins one second after the previous one, because the time between sessions does
-     * not count. */
+    /* The session begins one second after the previous one ended, because the time between sessions
+     * does not count. */
     EventTime begin = {mixture_chains(m)->seen + USEC_PER_SEC, t->start_realtime};
     int r = mixture_begin(m, begin, t->uid, true);
 

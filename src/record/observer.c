@@ -186,7 +186,8 @@ static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e
     return r < 0 ? r : log_open(o, e);
 }
 
-/* A fanotify_handler_t. When neither a stage nor an interval is recorded, only executions count. */
+/* A fanotify_handler_t: assigns an open to a run and logs it. When neither a stage nor an interval
+ * is recorded, only executions count. */
 static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exec)
 {
     Observer *o = arg;

@@ -24,7 +24,7 @@ typedef struct Observer {
     StageRecord *stage; /* the record that the observer fills; borrowed */
     Fanotify *fanotify;
     WatchedVolumes volumes;
-    int connector_fd; /* -EBADF: /proc is read instead */
+    int connector_fd; /* negative: there is no connector, and /proc is read instead */
     ProcReader *proc;
     ProcessTable *processes;
     usec_t last_reap;      /* since the stage's start */
