@@ -28,10 +28,10 @@ typedef struct PlotLaunch {
 
 void plot_launch_done(PlotLaunch *l);
 
-/* Finds the last start of an application in the newest trace of a session or login that has one.
- * `name`: its path or the last part of its path; NULL: the application that opened the most files
- * in the newest trace with a start. `choice` limits the traces. `before` (wall clock): only starts
- * before this moment count; USEC_INFINITY: all. 0, -ENOENT, or -ENOMEM. */
+/* Finds the last start of an application in the newest trace of a session or login that has such a
+ * start. `name`: its path or the last part of its path; NULL: the application that opened the most
+ * files in the newest trace with a start. `choice` limits the traces. `before` (wall clock): only
+ * starts before this moment count; USEC_INFINITY: all. 0, -ENOENT, or -ENOMEM. */
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
                      PlotLaunch *ret);
 

@@ -19,6 +19,6 @@ void visible_done(Visible *v);
 bool visible_is_needed(const Context *c);
 
 /* Asks headstart-bus. It cannot be asked about another --state=, because it reads only the
- * machine's own state. Only with a fixture ($HEADSTART_SYSTEM_ROOT) it is asked about every state
+ * machine's own state. With a fixture ($HEADSTART_SYSTEM_ROOT) it is asked about every state
  * directory. 0, or an error that was reported. */
 int visible_read(const Context *c, usec_t now, Visible *ret);

@@ -15,7 +15,8 @@ struct Ext2Metadata {
     dgrp_t bitmap_group;
 };
 
-/* Translates an error of libext2fs to a negative errno. Errors that have no errno become -EIO. */
+/* Translates an error of libext2fs to a negative errno. Errors of the library without a counterpart
+ * become -EIO. */
 static int translate(errcode_t e)
 {
     switch (e) {

@@ -14,7 +14,7 @@ typedef struct Extent {
 typedef struct ExtentList {
     Extent *extents; /* rising logical, disjoint */
     size_t n, allocated;
-    size_t n_skipped; /* inline, delayed, unwritten or unknown ones */
+    size_t n_skipped; /* inline, delayed, unwritten or unknown extents */
 } ExtentList;
 
 void extent_list_done(ExtentList *l);

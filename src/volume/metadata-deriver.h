@@ -3,8 +3,8 @@
 
 /* Determines which blocks of an ext2/3/4 filesystem must be read to look up and open given files.
  * libext2fs finds these blocks: inode tables, directories, extent trees and xattr blocks of the
- * files and of all directories above them. The result replaces observed metadata on filesystems
- * whose metadata was never observed. */
+ * files and of all directories above them. A deriver is used for filesystems whose metadata was
+ * never observed. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"

@@ -38,7 +38,7 @@ END
             "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/history.json"
         done
     done
-    # The check must notice a number that is wrong in its third digit.
+    # The check must notice a number with a small error.
     jq -c '.[7].disk_reads += 1' "$HS_TMP/history.json" >"$HS_TMP/wrong.json"
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/wrong.json"
     jq -c '.benefit[0].saved_low *= 1.01' "$HS_TMP/status.json" >"$HS_TMP/wrong.json"

@@ -185,7 +185,7 @@ JSON
     printf 0 >"$root/sys/fs/selinux/enforce"
     run -0 hs status --json=short
     jq -e '.root == "plain" and .selinux == "permissive"' <<<"$output"
-    # Later mounts cover earlier ones.
+    # A later mount on "/" covers an earlier one.
     echo "41 29 0:31 / / rw shared:2 - overlay overlayroot rw,lowerdir=/a,upperdir=/b,workdir=/c" >>"$root/proc/self/mountinfo"
     run -0 hs status --json=short
     jq -e '.root == "overlay"' <<<"$output"

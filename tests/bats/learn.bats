@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstart learn, when the traces of one user are large or make learning crash.
+# headstart learn, when the traces of one user are large or get the process killed.
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -14,8 +14,8 @@ setup() {
     PLAN=$HS_TMP/plan.json
 }
 
-# plan [OPTION…] <PREDICTION: plans; the input is in the order that the tool's head describes, with
-# fields separated by a space.
+# plan [OPTION…] <PREDICTION: plans. The fields of the input have the order that the head of
+# tool-plan describes, and are separated by a space.
 plan() {
     tr ' ' '\t' | "$TOOL" "$@" "$HS_MNT" >"$PLAN"
 }

@@ -452,7 +452,7 @@ replay_subvolume() {
     run -0 replay --status="$HS_TMP/new/directory/status.json" "$PACK"
     [[ $output == *"nothing replayed: a control session" ]]
     [ "$(jq -r .outcome "$HS_TMP/new/directory/status.json")" = control ]
-    # An explicit policy overrides this.
+    # An explicit policy, or --force, overrides the control session.
     run -0 replay --policy=idle "$PACK"
     [[ $output == *"skipped 0" ]]
     run -0 replay --force "$PACK"
@@ -636,7 +636,8 @@ waits() {
     pid=$!
     hs_defer end $pid
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
-    # Another filesystem takes its place. Replay checks it once, and the wait continues.
+    # Another filesystem is mounted in place of the missing one. Replay checks it once, and the wait
+    # continues.
     mkfs.ext4 -q -F -U random "$HS_LOOP"
     hs_mount "$HS_LOOP"
     hs_wait 10 notified "STATUS=Replaying what has been mounted"
