@@ -17,7 +17,8 @@
 #define NSEC_SEC  UINT64_C(1000000000)
 #define BLOCK     UINT64_C(4096)
 
-/* The blocks that differ from the image, kept under a name: `save NAME`, `reset NAME`. */
+/* The blocks that differ from the image, kept under a name by `save NAME` and restored by `reset
+ * NAME`. */
 struct Saved {
     Saved *next;
     char *name;
@@ -168,7 +169,7 @@ static void release_held(Device *d, int error)
     d->held.n = 0;
 }
 
-/* Answers a read that was served. Called with the lock held. */
+/* Answers a read whose time has come, or applies the fault to it. Called with the lock held. */
 static void answer(Device *d, const DiskRequest *r, fuse_req_t req)
 {
     DeviceFault fault = d->fault;

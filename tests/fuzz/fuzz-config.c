@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart.conf and one drop-in: the input before and after a line `---`. */
+/* Tests headstart.conf and one drop-in: the parts of the input before and after a line `---`. */
 
 #include "fuzz.h"
 

@@ -35,7 +35,7 @@ static int before(void *arg)
 }
 
 /* Descriptors given to events of the current input. After an error the recorder ends without
- * closing the descriptors of the events that it has not read. */
+ * closing the descriptors of the events that it has not read, so this program closes them. */
 static int opened[4096];
 static size_t n_opened;
 

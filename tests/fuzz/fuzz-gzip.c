@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that are stored compressed. The expanded content stays within its limit, and can be
+/* Tests files that are stored compressed: the expanded content stays within its limit, and can be
  * compressed and expanded again. */
 
 #include "fuzz.h"

@@ -16,7 +16,7 @@
 #define HALFLIFE (720 * USEC_PER_HOUR)
 #define NOW      (UINT64_C(1790000000) * USEC_PER_SEC)
 
-/* A written trace can be read again, and gives the same text when it is written again. */
+/* Checks that a written trace can be read again and then gives the same text when it is written. */
 static void check_round_trip(const Trace *t)
 {
     _cleanup_free_ char *first = NULL, *second = NULL;
@@ -95,7 +95,8 @@ static int new_trace(FuzzRandom *r, Trace **ret)
                            ret);
 }
 
-/* Adds a node to the path tree and a file of that path. A trace that was read has no index. */
+/* Adds a node to the path tree and a file of that path. A trace that was read has no index of its
+ * paths, so the node needs no entry in an index. */
 static int add_file(FuzzRandom *r, Trace *t)
 {
     char name[32];

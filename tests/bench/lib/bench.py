@@ -15,9 +15,9 @@ from .machine import Machine
 from .package import Package
 from .registry import VARIANTS
 
-# A sample is repeated if it reads more than this many bytes a second time, or more than this share
-# of everything that the stage reads: 0.25 MB in scattered blocks take a third of a second on a hard
-# disk.
+# A sample is repeated if the data that it reads a second time exceeds both this many megabytes and
+# this share of everything that the stage reads. 0.25 MB in scattered blocks take a third of a
+# second on a hard disk.
 DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
 
 # More control sessions than this in one run do not happen by chance.
@@ -293,8 +293,8 @@ class Bench:
         return samples
 
     def coverage(self, learned, tests):
-        """Measures how much of further logins a pack covers, for each number of recorded logins.
-        Returns a dict."""
+        """Records `learned` sessions, then learns and plans, and measures how much of `tests`
+        further logins the pack covers. Returns a dict."""
         missing = self.headstart.missing()
         if missing:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")

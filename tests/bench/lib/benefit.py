@@ -22,7 +22,8 @@ CONTENTS = "series"
 CONFIG = "etc/headstart/headstart.conf"
 STAGES = ("boot", "login")
 
-# The load beside a boot or login: processes that compute, and random reads of the disk a second.
+# The load beside a boot or login: numbers of processes that compute, and of random reads of the
+# disk per second.
 SPINNERS, READS = (0, 0, 1, 2), (0, 0, 10, 30)
 PAGE = 4096
 
@@ -181,9 +182,9 @@ def replayed(sample):
 
 
 def medians(samples, scenario):
-    """Returns the seconds of the boots or logins: cold, control and installed, each as a list.
-    `installed` has only the sessions with the policy of the newest replay, because `status`
-    compares these."""
+    """Returns the seconds of the boots or logins as three lists, `cold`, `control` and `installed`,
+    and the policy. `installed` has only the sessions with the policy of the newest replay, because
+    `status` compares these."""
     own = [s for s in samples if s["scenario"] == scenario]
     with_replay = [s for s in own if s["variant"] == "installed" and replayed(s)]
     policy = with_replay[-1]["policy"] if with_replay else None

@@ -19,8 +19,9 @@ def _packed(pack):
 
 
 def compare(pack, trace):
-    """`pack` and `trace` are as `headstart show --json` prints them. Returns two shares: of the
-    trace's data that is in the pack, and of the pack's data that the trace did not use."""
+    """`pack` and `trace` are as `headstart show --json` prints them. Returns a dict: the shares of
+    the trace's data and metadata that are in the pack, the shares of the pack that the trace did
+    not use (waste), the sizes, and the files with the most missed and wasted bytes."""
     files, metadata = _packed(pack)
     # A program that has run since the boot is in the trace, and resident, but no process opened it.
     used = {f["path"]: _pages(f["resident"]) for f in trace["files"]

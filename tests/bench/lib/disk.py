@@ -30,7 +30,7 @@ class Counters:
 
 
 class SimulatedDisk:
-    """Context manager. `work` is a directory on a tmpfs; `image` should lie on one too."""
+    """Context manager. `work` is a directory on a tmpfs; `image` should lie on a tmpfs, too."""
 
     def __init__(self, program, image, profile, work, scheduler=None, fstype="ext4"):
         self.program, self.image, self.profile = program, image, profile

@@ -84,8 +84,8 @@ class Installed(Variant):
 
     @staticmethod
     def greet(inside):
-        """Waits until the boot was recorded and the replay for the first login has ended, so that
-        the user logs in to an idle machine."""
+        """Waits until the boot was recorded, and planning and the replay for the first login have
+        ended, so that the user logs in to an idle machine."""
         inside.wait_file("boot-recorded", SETTLE_TIMEOUT_S)
         inside.wait_ended("headstart-plan.service", LEARN_TIMEOUT_S, started=False)
         if inside.has_pack("login"):

@@ -1,4 +1,4 @@
-"""Options that mktree and run have in common."""
+"""Options that mktree, run and the other programs of the bench have in common."""
 
 from .image import DEFAULT_CACHE, MKFS, ImageSpec
 

@@ -138,8 +138,9 @@ def recorded(facts):
 
 def bound(scenario, rows):
     """Returns the bounds of any prefetcher, as a dict of seconds: one sweep over the reads of a
-    cold run followed by a warm run, and both overlapped. None if `cold` and `warm` were not
-    measured. The sweep for a login may happen before it, so its bound is the warm time."""
+    cold run followed by a warm run, and the two overlapped. Returns None if `cold` or `warm` was
+    not measured. The sweep for a login may happen before the login, so the bound of a login is the
+    warm time."""
     by_name = {r["variant"]: r for r in rows}
     if not {"cold", "warm"} <= set(by_name) or by_name["cold"]["sweep_s"] is None:
         return None
@@ -195,9 +196,9 @@ def replayed(samples):
 
 
 def predicted(scenario, rows, facts):
-    """Compares the predicted time of each variant's policy with the measured time. The machine's
-    stage begins after the container was set up. The time by which `off` exceeds the recorded stage
-    is added to every variant."""
+    """Compares the predicted time of each variant's policy with the measured time. The predicted
+    stage begins only after the container was set up. The time by which the boot with `off` exceeds
+    its prediction is therefore added to the prediction of every variant."""
     planned = {r["variant"]: (facts[r["variant"]], r["total_s"]) for r in rows
                if scenario == "boot" and "predicted_usec" in facts.get(r["variant"], {})}
     around, lines = 0, []

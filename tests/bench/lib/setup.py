@@ -16,8 +16,8 @@ from .memory_disk import MemoryDisk
 
 def hide_host(work):
     """systemd-nspawn binds two things of the host into each machine: os-release and a directory
-    below /run. If they lay on a disk, the host's filesystem would be one of the machine's own, and
-    a recorder inside would receive events of everything that the host opens. Call it after
+    below /run. If they lay on a disk, the host's filesystem would be one of the machine's mounts,
+    and a recorder inside would receive events of everything that the host opens. Call it after
     private_mounts(). The two then lie on the tmpfs `work`."""
     kept = Path(work) / "host"
     kept.mkdir()

@@ -48,8 +48,9 @@ def middle(samples):
 
 
 def draw(directory, log, builddir, scenarios, packs):
-    """Writes one picture for each scenario: the median run of each variant, below one another with one
-    axis of time. `packs`: (variant, scenario) -> blocks of its packs, where they are known."""
+    """Writes one picture for each scenario: the median runs of the variants, drawn below one another
+    with one axis of time. `packs`: (variant, scenario) -> blocks of its packs, where they are
+    known."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for part in scenarios:
