@@ -112,7 +112,7 @@ static void test_harm(void **state)
     /* Replay is tried again when the evidence is old. */
     b = compute(N, START + N * DAY + BENEFIT_VERDICT_USEC);
     assert_false(b.harmful);
-    /* One control session is no evidence, but a reason to measure more often. */
+    /* Two control sessions are no evidence, but a reason to measure more often. */
     b = compute(8, START + 8 * DAY);
     assert_false(b.harmful);
     assert_int_equal(benefit_control_interval(&b, 5, START + 8 * DAY), 2);

@@ -45,7 +45,8 @@ static void add_opens(Trace *t, uint32_t application, usec_t from, usec_t step, 
                          0);
 }
 
-/* A start lasts until a pause of three seconds. A second process belongs to it. A start that opens
+/* A start lasts until a pause of three seconds. A second process of the application belongs to the
+ * same start. A start that opens
  * few files is left out, and so is an application that ran before the session. */
 static void starts_are_found_in_a_session(void **state _unused_)
 {

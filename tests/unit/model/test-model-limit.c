@@ -52,7 +52,7 @@ static bool stage_has(const Model *m, Stage stage, uint32_t uid, const char *pat
     return false;
 }
 
-/* Checks that a reduced model can be read and merged like any model. */
+/* Checks that a reduced model is the same after it was written and read. */
 static void check_model(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;

@@ -255,8 +255,8 @@ static void machines_expire_with_their_sessions(void **state)
         model_free(m[i]);
 }
 
-/* The counts survive loading and saving, a clock that is set back, and a second export, which
- * counts the machine once again. */
+/* The counts survive saving and loading, and a clock that is set back. The export of a sum counts
+ * as one machine. */
 static void counts_come_back(void **state)
 {
     _cleanup_model_ Model *m = exported(T0, "a"), *back = NULL, *again = NULL;

@@ -59,7 +59,7 @@ static char **nothing(const Model *m)
     return calloc(m->n_files + 1, sizeof(char *));
 }
 
-/* Checks that the model is valid: written and read again, it is the same. */
+/* Checks that the model is valid, and that it is the same after it was written and read. */
 static void assert_sound(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL, *error = NULL;
@@ -110,7 +110,7 @@ static void gone_files_leave(void **state)
 
     to[model_find_file(m, "/f/b")] = strdup("");
     to[model_find_file(m, "/bin/B")] = strdup("");
-    /* The name is taken: the file that has it keeps it. */
+    /* Another file has the name /f/a already, and keeps it. */
     to[model_find_file(m, "/f/c")] = strdup("/f/a");
     assert_int_equal(model_move_files(m, to), 0);
     for (size_t i = 0; i < 5; i++)
@@ -162,7 +162,8 @@ static void whole_files_stay_whole(void **state)
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_int_equal(end_of(m, "/f/begin"), 2);
     assert_int_equal(end_of(m, "/f/ends"), 6);
-    /* A smaller file: planning drops the rest. */
+    /* The file became smaller. The model keeps the range; planning drops the part beyond the end.
+     */
     model_stretch_file(m, model_find_file(m, "/f/whole"), 8 * PAGE, PAGE);
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_sound(m);

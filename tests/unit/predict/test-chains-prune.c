@@ -183,7 +183,8 @@ static void users_who_have_gone(void **state)
     assert_int_equal(p->histories[1]->user, 1000);
 }
 
-/* Each week two new programs co-occur by chance: the size does not grow with the years. */
+/* Each week has four sessions in which two new programs co-occur by chance. The size does not grow
+ * with the years. */
 static void memory_does_not_grow_with_time(void **state)
 {
     _cleanup_chains_ Chains *c = make();
@@ -212,8 +213,8 @@ static void memory_does_not_grow_with_time(void **state)
     assert_true(sizes[0] > 0 && sizes[1] <= sizes[0] * 6 / 5 && sizes[2] <= sizes[0] * 6 / 5);
 }
 
-/* Any order and grouping of a fleet gives the same chains after merging and then pruning. This does
- * not hold for pruned parts, so merging does not prune (chains.h). */
+/* If the chains of a fleet are merged and then pruned, every order and grouping gives the same
+ * chains. If parts are pruned first, the result differs, so merging does not prune (chains.h). */
 static void a_fleet_is_merged_then_pruned(void **state)
 {
     _cleanup_chains_ Chains *a = make(), *b = make(), *c = make(), *ab = NULL, *bc = NULL,

@@ -36,8 +36,8 @@ static void lifetime(Trace *t, uint32_t a, uint32_t uid, unsigned from, unsigned
     assert_int_equal(trace_add_lifetime(t, &l), 0);
 }
 
-/* Makes a session in which A starts, and then B. A tool without size and an application of root
- * start as well. */
+/* Makes a session in which A starts, and then B. A small tool and an application of root start as
+ * well. */
 static Trace *session(unsigned day)
 {
     Trace *t = trace_new(STAGE_SESSION);
