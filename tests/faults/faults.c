@@ -14,8 +14,8 @@
  *     HEADSTART_FAULTS_OUTPUT
  *         The file to which lines `list|failed FUNCTION NUMBER SITE` are appended.
  *
- * A call site is the function, the address of the call, and up to four addresses of the program
- * above it on the stack, because one call in grow_array() serves every table. Calls without the
+ * A call site is the function and the nearest addresses of the program on the stack, up to four.
+ * One address is not enough, because one call in grow_array() serves every table. Calls without the
  * program on the stack (by the loader, before main) do not count.
  *
  * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
