@@ -8,7 +8,7 @@
  *     PATH [<TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]]   a file below ROOT, with a map if there
  *                                                            is an offset; the lines of one path
  *                                                            follow one another
- *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata that the model knows
+ *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata of that filesystem
  *
  *     --budget=BYTES, --uid=UID (owner of the set; default: any user), --least=PROBABILITY,
  *     --class=CLASS, --output=PACK

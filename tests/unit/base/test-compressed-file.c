@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that are stored compressed: base/compressed-file.h. */
+/* Tests files that are stored compressed: base/compressed-file.h. */
 
 #include "base/atomic-file.h"
 #include "base/compressed-file.h"
@@ -24,7 +24,7 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-/* Text that compresses to about half. */
+/* Fills `buf` with a text that compresses to about half its size. */
 static void fill(char *buf, size_t size)
 {
     unsigned x = 1;

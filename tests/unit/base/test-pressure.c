@@ -74,7 +74,7 @@ static void disks(void **state)
     }
 }
 
-/* Without pressure information, the time while replay reads is attributed to replay. */
+/* Without pressure information, all the time in which replay reads counts as time of replay. */
 static void disks_of_our_own(void **state)
 {
     static const char group[] =

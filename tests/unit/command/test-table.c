@@ -145,7 +145,7 @@ static void test_failure_sticks(void **state)
     Table *rows = table_new(row);
 
     table_row(rows, (uint64_t)1);
-    table_column(rows, "B", "b", CELL_COUNT); /* too late: counts as a failure */
+    table_column(rows, "B", "b", CELL_COUNT); /* a column after the first row: a failure */
     table_row(t, rows);
     assert_int_equal(table_print_fields(t), -ENOMEM);
     assert_null(table_fields_to_json(t));

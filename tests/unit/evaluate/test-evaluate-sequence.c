@@ -76,7 +76,7 @@ static void test_fall_back(void **state)
 
     feed(p, "ABCXBD");
     predictor_end(p, 0);
-    feed(p, "AB"); /* C followed AB, although D followed B alone last */
+    feed(p, "AB"); /* C followed AB, although D was the last to follow B */
     assert_string_equal(guessed(p), "C");
     predictor_end(p, 0);
     feed(p, "QB"); /* QB was never seen, so the guess is the successor of B */

@@ -582,8 +582,9 @@ static void a_dead_clock_at_each_boot_erases_nothing(void **state)
     }
 }
 
-/* A machine that was off for half a year remembers. Its clock keeps an offset, which is removed
- * before its model is merged with that of another machine, so that neither erases the other. */
+/* A machine that was off for half a year forgets nothing. The clock of its model has an offset. The
+ * offset is removed before the model is merged with that of another machine, so that neither model
+ * erases the other. */
 static void clocks_are_settled_before_merging(void **state)
 {
     usec_t now;
@@ -705,7 +706,7 @@ static bool uses(const Model *m, const char *application, const char *file)
 }
 
 /* B is started at 4.5 s; A and an unknown application open files at 5, 6, 7 and 8 s. In a
- * session these files count as uses of B, too; in a login they do not. */
+ * session the files of the first three seconds count as uses of B, too; in a login they do not. */
 static void read_on_behalf_of_what_was_started(void **state)
 {
     static const Stage stages[] = {STAGE_SESSION, STAGE_LOGIN};

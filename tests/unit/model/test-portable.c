@@ -272,7 +272,7 @@ static void counts_come_back(void **state)
     assert_int_equal(machines_of(again, "/usr/share/a"), 1);
 }
 
-/* Refuses counts above the sum that they count, in any member. */
+/* Refuses invalid numbers of machines, in any member. */
 static void impossible_counts_are_refused(void **state)
 {
     static const char *const columns[] = {"\"stage\":", "\"applications\":[", "\"uses\":[",
@@ -286,8 +286,8 @@ static void impossible_counts_are_refused(void **state)
 
             assert_non_null(at);
             at += strlen(columns[i]);
-            /* The number 1 refers to a count of one machine, and 2 to a session of weight 256.
-             * There is no 3. */
+            /* Row 1 of the sums is one machine, and row 2 is one session of weight 256. There is no
+             * row 3. */
             assert_int_equal(*at, '1');
             *at = how == 0 ? '3' : i == 0 ? '0' : '-';
             assert_int_equal(model_from_json(copy, strlen(copy), &refused, NULL), -EBADMSG);

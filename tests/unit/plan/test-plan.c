@@ -28,7 +28,8 @@ static void costs_by_hand(void **state)
     assert_true(fabs(cost_sequence_usec(d, &(Range){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
     /* A whole stroke back takes 12 ms and half a rotation. */
     assert_true(fabs(cost_move_usec(d, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
-    /* A quarter of the stroke takes the mean of the shortest and the longest seek. */
+    /* A quarter of the stroke takes the mean of the shortest and the longest seek, and half a
+     * rotation. */
     assert_true(fabs(cost_move_usec(d, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
     /* A position shortly ahead costs the time until the platter has turned there. */
     assert_true(fabs(cost_move_usec(d, 0, 100000, 8 * GIB) - 1000) < 1);

@@ -7,7 +7,7 @@ was requested; with it ("resident": true), when all data has arrived."""
 
 import json
 
-# The required share: 90 % of the pack's data must be resident before its first use.
+# The required share: 90 % of the used data of the pack must be resident before its first use.
 SHARE = 0.9
 
 
