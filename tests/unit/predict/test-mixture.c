@@ -169,8 +169,8 @@ static void following_is_not_learning(void **state)
     assert_true(learned > followed); /* A, not C, started last */
 }
 
-/* Longer horizons have larger probabilities; the end of the session bounds them. Predicting several
- * horizons at once gives the same as predicting each. */
+/* The longer the horizon, the larger the probability. The end of the session limits each horizon.
+ * Predicting several horizons at once gives the same as predicting each. */
 static void horizons(void **state)
 {
     enum { N = 12 };

@@ -310,7 +310,7 @@ static void test_pacer(void **state _unused_)
     Pacer p;
 
     pacer_init(&p, 100, 3);
-    assert_true(pacer_may_submit(&p, 1000)); /* alone, whatever its size */
+    assert_true(pacer_may_submit(&p, 1000)); /* a lone request may have any size */
     pacer_submitted(&p, 60);
     assert_true(pacer_may_submit(&p, 40));
     assert_false(pacer_may_submit(&p, 41));
