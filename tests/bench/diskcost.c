@@ -41,7 +41,7 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Sorts and joins the requests in place; returns how many remain. */
+/* Joins requests that are sorted by offset, in place. Returns how many remain. */
 static size_t sweep(const DiskProfile *p, uint64_t stroke, DiskRequest *requests, size_t n)
 {
     size_t out = 0;

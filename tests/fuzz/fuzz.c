@@ -90,7 +90,7 @@ static void list_tokens(const uint8_t *data, size_t size, Token *numbers, size_t
     }
 }
 
-/* Replaces data[at .. at + length) by the new bytes. */
+/* Replaces the token by the new bytes, if they fit. Returns the new size. */
 static size_t replace(uint8_t *data, size_t size, size_t max_size, Token t, const void *new_bytes,
                       size_t n)
 {

@@ -43,8 +43,8 @@ uint64_t fuzz_below(FuzzRandom *r, uint64_t n);
  * any. */
 uint64_t fuzz_number(FuzzRandom *r);
 
-/* Changes one number or string of a JSON text, or swaps two numbers. The syntax stays valid.
- * Returns the new size; `size` if the text has nothing to change or would exceed max_size. */
+/* Changes one number or one string of a JSON text. The syntax stays valid. Returns the new size;
+ * `size` if the text has nothing to change or would exceed max_size. */
 size_t fuzz_json_mutate(FuzzRandom *r, uint8_t *data, size_t size, size_t max_size);
 
 /* Copies `text` into the input if it fits. Returns its size, or 0 if it does not fit. Frees text.

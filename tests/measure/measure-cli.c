@@ -111,7 +111,8 @@ static void make_chains(const Trace *t, Model *m)
     }
 }
 
-/* Writes the model and the traces of a boot and a login. *ret_application names an application. */
+/* Writes the model and the traces of a boot and a login. *ret_application becomes the path of an
+ * application. */
 static void make_model(const char *state, int state_fd, size_t n_applications,
                        char ret_application[static TRACE_PATH_MAX])
 {
