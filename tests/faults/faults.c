@@ -378,13 +378,13 @@ static long give_error(int error)
     return error;
 }
 
-/* A function that returns -1 and sets errno if it fails. */
+/* Wraps a function that returns -1 and sets errno if it fails. */
 #define CALL(name) WRAP(name, set_errno, )
-/* Like CALL; the third argument is a number of bytes, which a short transfer halves. */
+/* Does the same as CALL. The third argument is a number of bytes, which a short transfer halves. */
 #define TRANSFER(name) WRAP(name, set_errno, c = c > 1 ? c / 2 : c)
-/* A function that returns NULL and sets errno if it fails. */
+/* Wraps a function that returns NULL and sets errno if it fails. */
 #define POINTER(name) WRAP(name, set_errno_null, )
-/* A function that returns the error number if it fails. */
+/* Wraps a function that returns the error number if it fails. */
 #define NUMBER(name) WRAP(name, give_error, )
 
 TRANSFER(read)

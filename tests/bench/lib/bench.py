@@ -157,8 +157,8 @@ class Bench:
                 "model_bytes": (self.headstart.state / "model.json").stat().st_size}
 
     def file_lists(self):
-        """Returns a dict: stage -> paths of the files that are in the page cache after the
-        stage."""
+        """Returns a dict: stage -> paths of the files that are in the page cache after the stage.
+        The list of the login leaves out the files of the boot."""
         if self._lists is None:
             self.progress.say("looking which files a boot and a login use")
             self.disk.fresh()

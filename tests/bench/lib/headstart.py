@@ -91,7 +91,7 @@ class Headstart:
                                      str(path)).output)
 
     def policy(self, stage):
-        """Returns the parameters with which the stage's pack was planned."""
+        """Returns the policy for which the stage's pack was planned."""
         return self.show(self.state / f"{stage}.pack", "--limit=0")["policy"]
 
     # --force, because this boot of the host may be a control session, in which nothing is replayed.
