@@ -49,7 +49,7 @@ typedef struct Config {
     bool scan;
     bool battery;
     bool launch_replay;               /* replay the launch set of an application that starts */
-    uint64_t min_size_bytes;          /* of all files that an application maps */
+    uint64_t min_size_bytes;          /* applications that use fewer bytes are ignored */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */
     char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, each after a blank; "!" marks an exception */

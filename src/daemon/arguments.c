@@ -50,7 +50,7 @@ static void help(void)
     puts("\nSee the headstartd(8) man page for details.");
 }
 
-/* 1, -EINVAL (reported) or -ENOMEM. */
+/* Parses the list of stages. Returns 1, -EINVAL (reported) or -ENOMEM. */
 static int parse_stages(const char *value, Arguments *a)
 {
     _cleanup_free_ char *list = strdup(value);
@@ -73,7 +73,8 @@ static int parse_stages(const char *value, Arguments *a)
     return 1;
 }
 
-/* 1, -EINVAL (reported) or -ENOMEM. */
+/* Parses the list of abilities that the recorder pretends to lack. Returns 1, -EINVAL (reported) or
+ * -ENOMEM. */
 static int parse_pretend(const char *value, RecorderOptions *o)
 {
     _cleanup_free_ char *list = strdup(value);
@@ -95,7 +96,8 @@ static int parse_pretend(const char *value, RecorderOptions *o)
     return 1;
 }
 
-/* Applies one option. 1: continue; 0: help or version was printed; < 0: as arguments_parse(). */
+/* Applies one option. Returns 1 to continue, 0 if help or version was printed, or an error as
+ * arguments_parse() does. */
 static int parse_option(int option, const char *value, Arguments *a)
 {
     uint64_t number;

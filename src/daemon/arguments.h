@@ -15,10 +15,10 @@ typedef struct Arguments {
     size_t n_stages; /* with `automatic`, 0 means all stages */
     bool automatic;  /* systemd and logind say when stages begin and end, not SIGUSR1 */
     bool restore;    /* restore read-ahead and exit */
-    uint32_t uid;    /* user of the login and session, for stages without logind */
+    uint32_t uid;    /* user of the login and session if logind does not name the user */
     RecorderOptions recorder;
 } Arguments;
 
-/* 1: continue; 0: a help text or the version was printed; -EINVAL: wrong usage, which was reported;
- * -ENOMEM. */
+/* Parses the command line. Returns 1 to continue, 0 if a help text or the version was printed,
+ * -EINVAL if the usage was wrong, which was reported, or -ENOMEM. */
 int arguments_parse(int argc, char **argv, Arguments *ret);

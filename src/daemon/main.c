@@ -48,8 +48,8 @@ typedef struct Daemon {
     const char *awaits; /* the condition that ends the stage; NULL: not known */
 } Daemon;
 
-/* Sets the status that systemctl shows. Tests wait for READY=1, which shows that headstartd
- * records. */
+/* Sets the status that systemctl shows. Without --stage=auto this is the first READY=1, which shows
+ * a test that headstartd records. */
 static void notify_status(const Daemon *d)
 {
     const char *stage = stage_to_string(d->recording.stage);
@@ -98,7 +98,8 @@ static int change_stage(Daemon *d, const StageChange *c)
         r = recording_stage_begin(&d->recording, c->next, c->uid, c->others);
     if (r < 0)
         return sd_event_exit(d->event, 1);
-    /* A source that knows the end condition of the stage reports it after this. */
+    /* A source that knows the end condition of the stage reports it after this function has
+     * returned. */
     if (!d->awaits)
         notify_status(d);
     return 0;
@@ -145,8 +146,8 @@ static uint64_t count_starts(void *arg)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* 1: continue. 0: this kernel or machine never allows recording, which is no failure. Otherwise a
- * negative errno that was reported. */
+/* Returns 1 to continue, 0 if this kernel or machine never allows recording, which is no failure,
+ * or a negative errno that was reported. */
 static int start_recorder(Daemon *d)
 {
     _cleanup_free_ char *why = NULL;

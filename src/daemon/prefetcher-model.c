@@ -74,7 +74,7 @@ static int save(ModelSave *s)
     if (r >= 0 && s->was_there && faccessat(fd, STATE_MODEL, F_OK, 0) < 0)
         r = -errno;
     if (r >= 0)
-        r = load_at(fd, s->state, &MODEL_LIMITS_DEFAULT, &m, &dropped); /* the limits of learning */
+        r = load_at(fd, s->state, &MODEL_LIMITS_DEFAULT, &m, &dropped); /* as in learning */
     if (r < 0)
         return r;
     if (!m)

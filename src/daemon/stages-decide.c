@@ -435,8 +435,8 @@ static void check_boot(StageMachine *m, StageDecision *ret)
     }
 }
 
-/* Samples are taken once the boot has finished and all sessions of the login are up. Therefore an
- * automatic login includes the rest of the boot. */
+/* Starts to take samples once the boot has finished and all sessions of the login are up. Therefore
+ * an automatic login includes the rest of the boot. */
 static void measure_login(StageMachine *m)
 {
     bool up = m->finished != USEC_INFINITY;

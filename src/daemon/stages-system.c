@@ -185,8 +185,8 @@ static int on_owner(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
     return 0;
 }
 
-/* This function runs within a callback of the connection. The connection is therefore closed later,
- * when the next one is opened. */
+/* Plans the next attempt to connect. The function runs within a callback of the old connection,
+ * which is therefore closed later, when the next one is opened. */
 static int on_disconnected(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
 {
     log_debug("The connection to the system bus is broken, connecting again.");

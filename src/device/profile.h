@@ -22,7 +22,7 @@ typedef struct DeviceProfile {
     uint64_t wait_bytes; /* longest gap for which the head waits instead of seeking */
 } DeviceProfile;
 
-/* Typical parameters of the class: the starting values until the device was measured.
+/* Returns typical parameters of the class: the starting values until the device was measured.
  * tests/bench/diskmodel.c simulates the same devices. `unknown` counts as a hard disk, because this
  * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);

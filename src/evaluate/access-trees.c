@@ -183,8 +183,9 @@ static int guess_list(const AccessTrees *a, const List *list, size_t from, doubl
     return r;
 }
 
-/* The probability of a guess is the share of the run's events that the chosen list contains. One
- * more event counts as contained by half, so that the probability is always below 1. */
+/* Predicts the rest of the chosen list of each run. The probability of a guess is the share of the
+ * run's events that the chosen list contains. One more event counts as contained by half, so that
+ * the probability is always below 1. */
 static int access_trees_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     const AccessTrees *a = (const AccessTrees *)p;

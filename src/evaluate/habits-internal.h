@@ -13,7 +13,7 @@
 /* The habits of one user with one application. */
 typedef struct HabitsApplication {
     uint32_t item;
-    double run_mean_usec;             /* mean time of a run; 0: it runs until the session ends */
+    double run_mean_usec; /* mean time of a run; 0: a run lasts until the session ends */
     double weights[APPLICATIONS_MAX]; /* weights of the applications that follow it, sum 1 */
 } HabitsApplication;
 

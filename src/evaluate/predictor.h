@@ -93,8 +93,8 @@ DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
 /* Sets the wall clock at `now` on the events' clock. Learned sums decay by the wall clock, also
- * while the machine is off. Call it again when either clock may have jumped. Without a call one
- * clock serves for both. */
+ * while the machine is off. Call this function again when either clock may have jumped. Without a
+ * call the events' clock serves as the wall clock. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
 /* Begins a session of that user: no application runs, and no item was accessed yet. */

@@ -105,8 +105,8 @@ static void update_all(Preload *l, size_t a, usec_t now)
     }
 }
 
-/* In the thesis's daemon the chains continue when a user logs out: applications that still run exit
- * like at any other time. */
+/* Ends the session. In the thesis's daemon the chains continue when a user logs out: applications
+ * that still run exit like at any other time. */
 static int preload_end(Predictor *p, usec_t now)
 {
     Preload *l = (Preload *)p;

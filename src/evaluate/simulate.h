@@ -62,12 +62,12 @@ typedef enum CacheUnit {
     _CACHE_UNIT_INVALID = -EINVAL,
 } CacheUnit;
 
-/* Bytes that a hard disk transfers in the ten milliseconds of a seek. */
+/* The bytes that a hard disk transfers in the ten milliseconds of a seek. */
 #define SIMULATE_SEEK_BYTES 1000000U
 
 typedef struct SimulateParameters {
     CacheUnit cache_unit;
-    uint64_t cache_size;   /* size of the cache, and of the selection unless budget_bytes is set */
+    uint64_t cache_size;   /* size of the cache; also of the selection unless budget_bytes is set */
     uint64_t budget_bytes; /* of the selection; UINT64_MAX: cache_size. At most cache_size */
     double training;       /* share of the events that only train: 0.55 */
     bool learn_on;         /* continue to learn after training: true */
@@ -90,7 +90,7 @@ typedef struct SimulateParameters {
     void *progress_userdata;
 } SimulateParameters;
 
-/* The defaults stated above, with an unlimited cache. */
+/* Sets the defaults stated above, with an unlimited cache. */
 void simulate_parameters_init(SimulateParameters *p);
 
 #define SIMULATE_BINS 10

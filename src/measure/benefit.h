@@ -29,7 +29,7 @@ typedef enum SessionExclusion {
  * EXCLUSION_NONE. */
 const char *session_exclusion_to_string(SessionExclusion e);
 
-/* Sets exclusions[i] for each of n sessions, oldest first, of any stages. */
+/* Sets exclusions[i] for each of n sessions. The sessions are of any stages, the oldest first. */
 void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions);
 
 /* The benefit of one stage. */

@@ -17,7 +17,8 @@ typedef enum LaunchExclusion {
     _LAUNCH_EXCLUSION_INVALID = -EINVAL,
 } LaunchExclusion;
 
-/* "first start", "first start after an upgrade", … for people; NULL for LAUNCH_EXCLUSION_NONE. */
+/* Returns a text for people, such as "first start after an upgrade", or NULL for
+ * LAUNCH_EXCLUSION_NONE. */
 const char *launch_exclusion_to_string(LaunchExclusion e);
 
 /* What replay gains for one application. */
