@@ -311,7 +311,8 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
     finish_saving(p, true);
     r = reload(p, &replaced);
     /* Chains from the disk lack the present session, so the running applications are reported
-     * again. That must not happen after the administrator has deleted everything. */
+     * again. That must not happen after the administrator has deleted everything; `replaced` is
+     * false then. */
     if (r >= 0 && replaced)
         r = recorder_follow(p->recorder, on_application, p);
     update_launches(p);

@@ -124,7 +124,7 @@ typedef struct StageDecision {
     uint32_t uid;
     bool drop;          /* the stage that ends was cut short and gets no trace */
     bool others;        /* a session begins, and further users are logged in */
-    bool automatic;     /* a login begins, and it did not come through a greeter */
+    bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete: since then it has been
                            quiet, or the default target was reached; USEC_INFINITY: its time limit
                            ended it */

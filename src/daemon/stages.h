@@ -24,7 +24,7 @@ typedef struct StageChange {
     uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known */
     bool drop;    /* the stage that ends was cut short: it gets no trace */
     bool others;  /* a session begins, and users other than `uid` are logged in, too */
-    bool automatic;     /* a login begins before the boot has ended, without a greeter */
+    bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete; USEC_INFINITY: not known,
                            or its time limit ended it */
 } StageChange;
@@ -64,7 +64,7 @@ int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *
 StageSource *stage_source_free(StageSource *s);
 
 /* Asks systemd to start a unit without waiting for the reply. 0, -EOPNOTSUPP (the source does not
- * know systemd), -ENOTCONN, or another negative errno of sending. */
+ * know systemd), -ENOTCONN, or another negative errno if the call cannot be sent. */
 int stage_source_start_unit(StageSource *s, const char *unit);
 
 /* Returns the times at which the parts of this boot have ended so far, or zeros if the source does

@@ -47,9 +47,9 @@ typedef struct Benefit {
 /* A policy that is off because of its harm is tried again after this time. */
 #define BENEFIT_VERDICT_USEC (90 * 24 * USEC_PER_HOUR)
 
-/* A policy is switched off if an interval with this error lies below zero. The interval
- * is computed again after each session, so its error is much smaller than 0.05. docs/benefit.md has
- * the simulation. */
+/* A policy is switched off if the interval of its effect, computed with this error, lies below
+ * zero. The interval is computed again after each session, so its error is much smaller than 0.05.
+ * docs/benefit.md has the simulation. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
 /* Computes `effect`, `evidence` and `harmful` of n comparable sessions, oldest first, which began
