@@ -133,7 +133,8 @@ FAULTS = {"recorder-killed": recorder_killed, "recorder-hung": recorder_hung,
 
 
 def compare(bench, name, what, pairs):
-    """Returns a dict: seconds with and without, and their ratio, for each pair."""
+    """Measures pairs of boots with and without `what`. Returns a dict: the seconds of both boots of
+    each pair, their ratio, and the medians."""
     missing = bench.headstart.missing()
     if missing:
         raise BenchError(f"not built (--builddir): {', '.join(missing)}")

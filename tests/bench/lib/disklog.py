@@ -32,7 +32,7 @@ def reads(path, start=0):
 
 def read_again(path, start=0):
     """Returns a dict: section -> bytes that were read again after an earlier read since the last
-    fresh mount (`# mark fresh`). Begins at a byte offset of the log."""
+    fresh mount (`# mark fresh`). Begins at the byte offset `start` of the log."""
     seen, again = set(), {}
     for section, offset, length in sections(path, start):
         again.setdefault(section, 0)
@@ -47,7 +47,8 @@ def read_again(path, start=0):
 
 
 def write_part(path, start, target):
-    """Copies the log from a byte offset on, and the first line, which names the disk."""
+    """Copies the first line of the log, which names the disk, and everything from the byte offset
+    `start` on."""
     with open(path, "rb") as log, open(target, "wb") as part:
         part.write(log.readline())
         log.seek(max(start, log.tell()))
