@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A baseline: the share of this user's sessions that started the application, or of all users'
- * sessions for a user without a session, by the estimate of Krichevsky and Trofimov (1981). The
- * time within the session has no influence. */
+/* A baseline. The probability is the share of this user's sessions that started the application, by
+ * the estimate of Krichevsky and Trofimov (1981). For a user without a session it is the share of
+ * all users' sessions. The time within the session has no influence. */
 
 #include "evaluate/predictor-internal.h"
 

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The most cycles in one gap between events. It bounds the work after a jump of the clock. */
+/* The largest number of cycles in one gap between events. This limit bounds the work after a jump
+ * of the clock. */
 #define CYCLES_MAX 10000U
 
 #define PROBABILITY_MIN 1e-6 /* probability of an item without a guess, for the log loss */

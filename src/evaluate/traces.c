@@ -192,7 +192,7 @@ static int feed(Evaluation *e, Sources *s)
     for (size_t i = 0; i < s->n; i++) {
         Trace *trace = s->items[i].trace;
 
-        /* The same recording twice would give too good predictions. */
+        /* If the same recording were used twice, predictions would seem too good. */
         if (last && compare_recordings(s->items[i - 1].trace, trace) == 0) {
             cli_warning(0, "%s: the same recording as %s, ignoring", s->items[i].path, last);
             continue;

@@ -12,8 +12,9 @@
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
  * over the months. Therefore the level of each session is subtracted first. The level is the median
- * of those replayed sessions of the same group that are next to the session in time. It does not
- * include the session itself. A session whose group has no such session is left out. */
+ * of those replayed sessions of the same group that are next to the session in time. The session
+ * itself does not count for its level. A session whose group has no such replayed session is left
+ * out. */
 
 #include "base/time-util.h"
 

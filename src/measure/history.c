@@ -302,7 +302,8 @@ static int write_file(int state_fd, const char *name, const SessionRecord *sessi
 
 int history_replace(int state_fd, const SessionRecord *sessions, size_t n)
 {
-    /* All sessions together may be larger than one file may be. */
+    /* The sessions are divided among both files, because together they may exceed the size of one
+     * file. */
     int r = write_file(state_fd, HISTORY_OLD_FILE, sessions, n / 2);
 
     return r < 0 ? r : write_file(state_fd, HISTORY_FILE, sessions + n / 2, n - n / 2);

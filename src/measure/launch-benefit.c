@@ -67,7 +67,7 @@ typedef struct Starts {
     size_t n;
 } Starts;
 
-/* Selects the comparable starts of an application, or of all with UINT32_MAX. */
+/* Selects the comparable starts of an application, or of all applications if it is UINT32_MAX. */
 static void select_starts(Starts *s, uint32_t application)
 {
     s->n = 0;

@@ -34,7 +34,7 @@ typedef struct Start {
 typedef struct Starts {
     Start *items; /* by time */
     size_t n;
-    size_t *open; /* application -> 1 + its latest start; 0: none */
+    size_t *open; /* application -> 1 + index of its latest start; 0: none */
 } Starts;
 
 static void starts_done(Starts *s)

@@ -10,7 +10,7 @@ void model_stage_done(ModelStage *s);
 /* Returns the id of a trace, which is computed from its boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
 
-/* Removes files from the table that no stage names any more. 0 or -ENOMEM. */
+/* Removes from the table of files those that no stage names any more. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
 /* Remove what belongs to one machine: the files that model_path_is_portable() refuses (0 or
