@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Repeats a line, or changes the JSON of the lines. */
+/* Repeats the first line, or changes the JSON of the lines. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

@@ -51,8 +51,8 @@ class Habits:
         return dict(zip(others, [likely, second] + [scale * x for x in rest]))
 
     def day(self, r, starts):
-        """Returns the actions of one day: a list of ("start", name, seconds before it) and ("stop",
-        name, seconds before it)."""
+        """Returns the actions of one day: a list of ("start", name, pause) and ("stop", name,
+        pause), where `pause` is the number of seconds before the action."""
         acts, running, last = [], [], None
         while starts > 0:
             weights = self.next[last] if last else self.first

@@ -49,8 +49,8 @@ def middle(samples):
 
 def draw(directory, log, builddir, scenarios, packs):
     """Writes one picture for each scenario: the median runs of the variants, drawn below one another
-    with one axis of time. `packs`: (variant, scenario) -> blocks of its packs, where they are
-    known."""
+    with one axis of time. `packs`: (variant, scenario) -> blocks of the variant's packs, where
+    these are known."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for part in scenarios:
