@@ -55,7 +55,7 @@ static unsigned flags_of(const EndedStage *e)
 }
 
 /* Returns how long the stage took until it had settled: for a boot since the start of the kernel,
- * for a login since the start of the recording. */
+ * for a login since the start of its recording, which begins with the user's session. */
 static uint64_t ready_usec(const EndedStage *e)
 {
     const Trace *t = e->trace;

@@ -62,7 +62,8 @@ typedef struct SessionRecord {
     uint32_t uid; /* of a login; UID_INVALID: several users, or not known */
     usec_t start_realtime_usec;
     /* Boot: from the start of the kernel until the greeter was quiet or the default target was
-     * reached. Login: from the start of the user's session until it had settled. */
+     * reached. Login: from the start of its recording, which begins with the user's session, until
+     * the session had settled. */
     uint64_t ready_usec;
     /* Parts of a boot, from the system manager */
     uint64_t firmware_usec, loader_usec, kernel_usec, initrd_usec;
