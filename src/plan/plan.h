@@ -102,9 +102,9 @@ typedef struct PlanParameters {
                                  _DEVICE_CLASS_INVALID: each volume has its own class and profile */
 } PlanParameters;
 
-/* A file that was modified less than this time before the last learned session, or after it, is
- * expected to be modified again before the next one. Examples are journals, databases and rewritten
- * caches. */
+/* A file that was modified less than this time before the last learned session, or after that
+ * session, is expected to be modified again before the next session. Examples are journals,
+ * databases and rewritten caches. */
 #define PLAN_VOLATILE_USEC (24 * USEC_PER_HOUR)
 
 /* Limits of one plan. A pack within these limits is also within the limits of pack.h. Compiling it

@@ -66,9 +66,9 @@ int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 #define STAGE_TIME_MARGIN   0.05
 #define STAGE_TIME_GAIN_MIN (20 * USEC_PER_MSEC)
 
-/* Assumptions for a stage that was never measured: the CPU time for each file that it opens, and
- * `overlap` on a device that serves one request at a time and on others. The boots of the bench
- * were measured to have 0.2 ms, 0.9 and 0.65. */
+/* Assumptions for a stage that was never measured: the CPU time for each file that the stage opens,
+ * `overlap` on a device that serves one request at a time, and `overlap` on other devices. For the
+ * boots of the bench, 0.2 ms, 0.9 and 0.65 were measured. */
 #define STAGE_TIME_OPEN_USEC      200
 #define STAGE_TIME_OVERLAP_SERIAL 0.9
 #define STAGE_TIME_OVERLAP_DEEP   0.65

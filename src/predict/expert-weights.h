@@ -12,8 +12,8 @@
  *
  * Credits converge to the best mixture, but slowly if the experts differ little. For a horizon the
  * log losses of each expert and of the mixture are therefore summed, too. The final weights are the
- * posterior probabilities that each of them predicts best (Vovk 1990: the aggregating algorithm). A
- * predictor with larger losses loses its weight exponentially.
+ * posterior probabilities that each expert, or the mixture, predicts best (Vovk 1990: the
+ * aggregating algorithm). A predictor with larger losses loses its weight exponentially.
  *
  * Weights of the next start are stored separately by how many starts are known to have followed the
  * application that started last. A little-known context and a well-known one call for different
@@ -113,8 +113,8 @@ void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_w
                            double *weights);
 
 /* Credits n experts with an outcome. chances[k] is the probability that expert k gave it; `amount`
- * is the weight of the outcome, usually 1. Credits nothing if every expert gave it the probability
- * 0. */
+ * is the weight of the outcome, usually 1. Credits nothing if every expert gave the outcome the
+ * probability 0. */
 void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
                            const double *chances, const double *weights, double amount);
 

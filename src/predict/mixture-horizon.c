@@ -25,7 +25,7 @@
  * integral of this rate:
  *   q a A + q' (b B + a g (B - A)),   A = (1 - exp(-s u)) / s,   B = (1 - exp(-r u)) / r.
  * A class begins with the a and b at the end of the previous class. start_within() adds up the
- * integrals of all classes. If s and r are equal up to rounding, it leaves out the term with g. */
+ * integrals of all classes. If s and r are equal up to rounding, the term with g is left out. */
 
 #include "predict/mixture-internal.h"
 

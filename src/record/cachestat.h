@@ -58,5 +58,5 @@ int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length);
 /* Finds the ranges of an open file or device that are in the state `what`. `deadline` is that of
  * CachestatQuery. Returns 0; 1 if the search ended at the deadline or at CACHESTAT_CALLS_MAX, with
  * what was found so far; -ENOSYS or -EPERM where the kernel has no cachestat or refuses it;
- * -EOPNOTSUPP for files that it does not support. */
+ * -EOPNOTSUPP for files that cachestat does not support. */
 int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, usec_t deadline, RangeSet *ret);

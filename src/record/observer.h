@@ -33,8 +33,8 @@ typedef struct Observer {
     uint64_t n_starts;     /* applications started so far, also between stages */
     size_t compact_at;     /* number of runs at which ended runs are forgotten */
     /* headstart-init opened the event queue before this process started. The queue therefore
-     * contains the files that this process opened when it started, which belong to every boot. The
-     * caller sets this field; the first complete reading of the queue resets it. */
+     * contains the files that this process opened when it started. These files belong to every
+     * boot. The caller sets this field; the first complete reading of the queue resets it. */
     bool own_start;
 } Observer;
 

@@ -77,8 +77,8 @@ typedef struct ProcessTable ProcessTable;
 ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
-/* Adds a process that existed before, with the object that it runs (PROCESS_NONE: not known) and
- * its UID. The entry of a known PID stays as it is. Returns 0 or -ENOMEM. */
+/* Adds a process whose start was not reported, with the object that it runs (PROCESS_NONE: not
+ * known) and its UID. The entry of a known PID stays as it is. Returns 0 or -ENOMEM. */
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 

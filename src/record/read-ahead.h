@@ -3,8 +3,8 @@
 
 /* Lowers read_ahead_kb for an exact recording, so that only accessed pages become resident, and
  * restores it afterwards. A record of the old values is written before any value changes. After a
- * crash, ExecStopPost= or the next start of the recorder restores them. A value that another
- * program has set since then stays. */
+ * crash, ExecStopPost= or the next start of the recorder restores the old values. A value that
+ * another program has set since then stays. */
 
 #include "volume/volume.h"
 

@@ -83,8 +83,9 @@ int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
  * were opened long before a stage say little about the stage. */
 #define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
 
-/* Begins a stage. The events from now on and those of the interval before belong to it. Returns 0,
- * -EBUSY (a stage is being recorded already), -ENOMEM, or another negative errno. */
+/* Begins a stage. The events from now on and those of the interval before the stage belong to the
+ * stage. Returns 0, -EBUSY (a stage is being recorded already), -ENOMEM, or another negative
+ * errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
 /* Notes that the point which the user waits for (the default target of a boot, the desktop of a
