@@ -5,10 +5,26 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* The table that table_new() returns when memory runs out. It takes ownership of the cells, so that
+ * nothing leaks. */
+static Table spare;
+static bool spare_is_used;
+
+static Table *take_spare(void)
+{
+    if (spare_is_used)
+        return NULL;
+    spare_is_used = true;
+    spare = (Table){.failed = true};
+    return &spare;
+}
+
 Table *table_new(const Column *columns)
 {
     Table *t = calloc(1, sizeof(Table));
 
+    if (!t)
+        t = take_spare();
     for (const Column *c = columns; c && (c->title || c->key); c++)
         table_column(t, c->title, c->key, c->type);
     return t;
@@ -32,7 +48,10 @@ Table *table_free(Table *t)
         free_cell(t->columns[i % t->n_columns].type, t->cells + i);
     free(t->cells);
     free(t->heading);
-    free(t);
+    if (t == &spare)
+        spare_is_used = false;
+    else
+        free(t);
     return NULL;
 }
 

@@ -41,9 +41,10 @@ typedef struct Column {
 typedef struct Table Table;
 
 /* Returns a table with these columns. An entry without title and key ends the list; NULL: no
- * columns yet. Titles and keys are not copied. Returns NULL if out of memory; the functions below
- * then do nothing, and printing returns -ENOMEM. (Tables in the arguments of table_row() are then
- * never freed.) */
+ * columns yet. Titles and keys are not copied. If memory runs out, the
+ * first such table is a spare one: its rows take ownership as usual, and printing returns -ENOMEM.
+ * A further such table is NULL: the functions below do nothing, and printing returns -ENOMEM.
+ * (Tables and JSON in the arguments of table_row() are then never freed.) */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);

@@ -127,6 +127,7 @@ __attribute__((constructor)) static void begin(void)
         if (strcmp(errors[i].name, error) == 0)
             wanted_error = errors[i].error;
     signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
     active = true;
 }
 
