@@ -245,7 +245,7 @@ static int print(const Recording *x, const Trace *t, const char *name)
                               metadata_bytes, (t->flags & TRACE_INCOMPLETE) != 0);
     left_out = trace_describe_left_out(t);
     if (left_out && !x->c->quiet)
-        cli_warning(0, "left out of the trace, over the limits of users: %s", left_out);
+        cli_warning(0, "left out of the trace, because users exceeded their limits: %s", left_out);
     /* Standard output belongs to the command. */
     if (!x->c->quiet)
         fprintf(stderr,

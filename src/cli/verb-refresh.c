@@ -468,9 +468,9 @@ const Verb verb_refresh = {
         .summary = "Update the model and the packs after an upgrade",
         .description =
                 "A file that was replaced keeps what was learned of it. So does a file whose new\n"
-                "name differs only in version numbers. Files that were removed are forgotten, but\n"
-                "not those whose filesystem is not mounted or locked. Then the packs are planned\n"
-                "again.",
+                "name differs only in version numbers. Files that were removed are forgotten.\n"
+                "Files on a filesystem that is locked or not mounted are kept. Then the packs\n"
+                "are planned again.",
         .options = options,
         .run = run,
 };

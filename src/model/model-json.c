@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The model as text: docs/formats.md. Sessions repeat, and so do their sums. Each DecayedSum is
- * stored once in a table, and the rest of the file refers to its row. model-json-read.c reads the
- * text. */
+/* The model as text: docs/formats.md. Files that were used in the same sessions have equal
+ * DecayedSums. Each value is therefore stored once in a table, and the rest of the file refers to
+ * its row. Sums of milliseconds are not in the table, because they are hardly ever equal.
+ * model-json-read.c reads the text. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"

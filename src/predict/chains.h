@@ -149,7 +149,7 @@ static inline bool chains_runs(const Chains *c, uint32_t id)
     return chains_processes(c, id) > 0;
 }
 
-/* Returns true if a history learns from the present session. */
+/* Returns true if this history learns from the present session. */
 bool chains_learns(const Chains *c, const UserHistory *h);
 
 /* The sums of an application and of its history up to now, including the present session, as real

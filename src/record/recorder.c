@@ -388,7 +388,8 @@ static int build_trace(Recorder *recorder, Trace **ret)
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
 
-    /* The builder has compared the snapshots of metadata, so the next ones may begin. */
+    /* The builder has compared the snapshots of metadata, so the first snapshot of the next
+     * interval may be taken. */
     if (r >= 0)
         r = start_interval(recorder);
     /* Drains twice, because the connector's reports are settled one batch later. Continues if

@@ -23,7 +23,7 @@
 /* Stands for a run of headstart itself in TraceBuilder.runs. */
 #define RUN_OWN (TRACE_NONE - 1)
 
-/* A volume of the observer in the trace. */
+/* What the trace contains about one of the observer's volumes. */
 typedef struct BuiltVolume {
     uint32_t id;
     StageMetadata metadata;

@@ -54,9 +54,9 @@ static void add_replay_time(struct json_object *o, Trace *t)
     t->replay.known = true;
 }
 
-/* Adds what headstart-replay reported of this stage, if it ran or runs, because residency then
- * includes what replay has read. The status stays in /run for the whole boot, because the replayed
- * data stays in memory and a second login finds it there.
+/* Adds what headstart-replay reported of this stage. If headstart-replay ran or still runs,
+ * residency includes what it has read. The status stays in /run for the whole boot, because the
+ * replayed data stays in memory and a second login finds it there.
  */
 static void add_replay(const char *run_dir, Trace *t)
 {

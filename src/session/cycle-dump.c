@@ -6,8 +6,8 @@
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
-/* The dump contains at most this many guesses of each horizon, and this many requests: the first
- * ones. */
+/* The dump contains the first GUESSES_MAX guesses of each horizon and the first REQUESTS_MAX
+ * requests. */
 #define GUESSES_MAX  100U
 #define REQUESTS_MAX 1000U
 

@@ -22,7 +22,8 @@ typedef struct CycleObject {
                      on the users */
 } CycleObject;
 
-/* The objects of each application. Applications are items, numbered by the chains' names. */
+/* The objects of each application. The id of an application in the names of the chains is its index
+ * in `items`. */
 typedef struct CycleObjects {
     CyclePath *paths; /* those of files, sorted by text, then those of metadata */
     size_t n_paths, allocated_paths;

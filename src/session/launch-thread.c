@@ -28,7 +28,9 @@
 
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
-#define SAMPLES_MAX 16U      /* of metadata, and of data, before a set is read */
+/* Before a set is read, the residency of at most this many ranges is checked: of the metadata of
+ * each volume, and of the data of the pack. */
+#define SAMPLES_MAX 16U
 #define SIGNAL_DONE SIGRTMIN /* sent by the executor when a replay is done */
 #define POLL_MOUNTS (POLLPRI | POLLERR)
 

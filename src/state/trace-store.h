@@ -55,6 +55,7 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
 
 /* Removes files of STATE/traces that exceed the quotas of retention.h, as of `now` (wall clock),
- * and markers (attempt.h) whose file is gone. *ret_removed, which may be NULL, counts the files. 0,
- * -ENOMEM, or the error of reading the directory; a file that cannot be removed stays. */
+ * and markers (attempt.h) whose file is gone. *ret_removed, which may be NULL, becomes the number
+ * of removed files without the markers. 0, -ENOMEM, or the error of reading the directory. A file
+ * that cannot be removed stays. */
 int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed);

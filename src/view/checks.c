@@ -193,7 +193,8 @@ static void check_directory(Checks *checks, const Context *c, int state_fd)
                    "mount its filesystem writable", "%s is read-only", c->state);
     else if (fs.f_frsize > 0 && fs.f_bavail * fs.f_frsize < STATE_FREE_MIN)
         checks_add(checks, "state", CHECK_PROBLEM, "nothing can be recorded or learned",
-                   "free some space", "the filesystem of %s is full", c->state);
+                   "free some space", "the filesystem of %s has less than 16 MiB of free space",
+                   c->state);
     if (refresh_request_read(state_fd).inode != 0)
         checks_add(checks, "packages", CHECK_NOTE, "replay skips files that were replaced",
                    "headstart refresh", "packages have changed since the packs were planned");

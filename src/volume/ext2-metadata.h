@@ -33,9 +33,10 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
 /* *ret becomes the part of `resident` (byte ranges of the device) that can be metadata which a
  * process used. Two kinds of blocks are left out:
- * - blocks that are free in the block bitmap, because a process has read them from the device file,
- * - block bitmaps, because they are only needed for an allocation, and because ext4 prefetches them
- *   since Linux 5.8 in the background, at a random time after the mount.
+ * - blocks that are free in the block bitmap: the filesystem does not read them, so a process has
+ *   read them from the device file,
+ * - block bitmaps: only an allocation needs them. Since Linux 5.8 ext4 prefetches them in the
+ *   background, at a random time after the mount.
  * All other blocks are metadata, because the page cache of the device never contains file data.
  * 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The tests use the units' sandboxes: each program runs through its functions with no more
-# capabilities than its unit has, and dies at the first system call that the unit denies. Under
-# systemd, the unit answers such a call with ENOSYS.
+# The tests use the units' sandboxes: each program performs all its functions with no more
+# capabilities than its unit has. A filter kills it at the first system call that the unit denies.
+# Under systemd, such a call fails with ENOSYS.
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -51,8 +51,9 @@ size_t fuzz_json_mutate(FuzzRandom *r, uint8_t *data, size_t size, size_t max_si
  */
 size_t fuzz_take_text(uint8_t *data, size_t max_size, char *text, size_t size);
 
-/* Returns the descriptor of a directory on a tmpfs that replaces "/". The directory is created at
- * the first call and removed at exit. */
+/* Returns the descriptor of the directory that the tested code uses in place of "/". The directory
+ * is in /dev/shm, or in /tmp if /dev/shm cannot be written. It is created at the first call and
+ * removed at exit. */
 int fuzz_root(void);
 /* Writes the file below fuzz_root(), and the directories above it. */
 void fuzz_root_put(const char *path, const void *data, size_t size);

@@ -18,8 +18,8 @@ def text(x, y, words, anchor="middle", size=11, **attributes):
 
 class Panel:
     """`lines`: {name: [y of each of `xs`]}, with y from 0 to 1, or None where nothing was measured.
-    The values of x are drawn at equal distances, because the caller chooses values that each show
-    something new."""
+    The values of x are drawn at equal distances, whatever their differences are: the caller chooses
+    them so that each shows something new."""
 
     def __init__(self, title, unit, xs, lines):
         self.title, self.unit, self.xs, self.lines = title, unit, xs, lines
