@@ -56,8 +56,7 @@ static int adapter_end(Predictor *p, usec_t now)
 {
     Adapter *a = (Adapter *)p;
 
-    mixture_end(a->mixture, time_of(a, now));
-    return 0;
+    return mixture_end(a->mixture, time_of(a, now));
 }
 
 static int adapter_observe(Predictor *p, const PredictorEvent *e)

@@ -60,7 +60,9 @@ int chains_copy_ended(const Chains *c, Chains **ret)
         r = copy_session(c, x);
     if (r < 0)
         return r;
-    chains_end(x);
+    r = chains_end(x);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(x);
     return 0;
 }

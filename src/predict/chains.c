@@ -275,8 +275,8 @@ int chains_add_log(const Chains *c, UserHistory *to, const SessionLog *from, con
     return 0;
 }
 
-/* Adds the session that ends to the log of a history. */
-static void log_session(const Chains *c, UserHistory *h)
+/* Adds the session that ends to the log of a history. Returns 0 or -ENOMEM. */
+static int log_session(const Chains *c, UserHistory *h)
 {
     const ChainsSession *s = &c->session;
     const ChainsOfHistory names = {c, h};
@@ -286,7 +286,7 @@ static void log_session(const Chains *c, UserHistory *h)
                        .starts = starts};
 
     if (!starts)
-        return;
+        return -ENOMEM;
     for (size_t i = 0; i < s->n_starts; i++) {
         uint32_t a = user_history_find(h, s->starts[i].application);
 
@@ -294,16 +294,16 @@ static void log_session(const Chains *c, UserHistory *h)
             starts[x.n++] = (LoggedStart){a, s->starts[i].at_msec,
                                           MIN(s->starts[i].end_msec, x.length_msec)};
     }
-    /* If a session cannot be logged, only the log lacks it. */
-    (void)session_log_add(&h->log, &x, chains_compare_applications, &names);
+    return session_log_add(&h->log, &x, chains_compare_applications, &names);
 }
 
-void chains_end(Chains *c)
+int chains_end(Chains *c)
 {
     ChainsSession *s = &c->session;
+    int r = 0;
 
     if (!s->active)
-        return;
+        return 0;
     for (size_t i = 0; i < s->n_histories; i++)
         flush_last(c, s->histories[i]);
     while (s->n_running > 0) {
@@ -317,12 +317,14 @@ void chains_end(Chains *c)
         add_time(c, &s->histories[i]->time, elapsed(c, s->begin, 0));
         add_event(c, &s->histories[i]->sessions);
         flush_age(c, s->histories[i]);
-        log_session(c, s->histories[i]);
+        if (r >= 0)
+            r = log_session(c, s->histories[i]);
     }
     if (s->applications)
         memset(s->applications, 0, s->allocated_applications * sizeof(*s->applications));
     s->active = false;
     s->n_histories = 0;
+    return r;
 }
 
 static void remember_start(ChainsSession *s, uint32_t id, usec_t now)
@@ -334,11 +336,11 @@ static void remember_start(ChainsSession *s, uint32_t id, usec_t now)
     s->recent[s->n_recent++] = (ChainsRecent){id, now};
 }
 
-void chains_follow(Chains *c)
+int chains_follow(Chains *c)
 {
     ChainsSession *s = &c->session;
+    int r = chains_end(c);
 
-    chains_end(c);
     s->active = true;
     s->n_learned = 0;
     s->n_starts = 0;
@@ -347,6 +349,7 @@ void chains_follow(Chains *c)
     s->last = CHAINS_NONE;
     s->n_recent = 0;
     remember_start(s, CHAINS_NONE, c->now);
+    return r;
 }
 
 int chains_begin(Chains *c, uint32_t user)
@@ -355,9 +358,10 @@ int chains_begin(Chains *c, uint32_t user)
     UserHistory *h = NULL;
     int r = user == UID_INVALID ? 0 : chains_history(c, user, &h);
 
+    if (r >= 0)
+        r = chains_follow(c);
     if (r < 0)
         return r;
-    chains_follow(c);
     s->histories[s->n_histories++] = c->histories[0];
     if (h)
         s->histories[s->n_histories++] = h;

@@ -125,8 +125,10 @@ void chains_set_time(Chains *c, EventTime t);
  * `user` unless `user` is UID_INVALID. Ends the previous session first. Returns 0 or -ENOMEM. */
 int chains_begin(Chains *c, uint32_t user);
 
-/* Begins a session from which no history learns; it only tracks the running applications. */
-void chains_follow(Chains *c);
+/* Begins a session from which no history learns; it only tracks the running applications. Ends the
+ * previous session first. Returns 0, or -ENOMEM as chains_end(); the session has begun then, too.
+ */
+int chains_follow(Chains *c);
 
 /* Counts the start of a process of an application. Begins a session if there is none
  * (chains_begin() with UID_INVALID). An application runs as long as one of its processes does.
@@ -139,8 +141,9 @@ int chains_start(Chains *c, uint32_t id);
 int chains_exit(Chains *c, uint32_t id);
 
 /* Ends the session. The time of applications that still run ends here, but they do not count as
- * exited. */
-void chains_end(Chains *c);
+ * exited. Returns 0, or -ENOMEM if the log of a history lacks the session. The session has ended
+ * then, too, and all sums contain it. */
+int chains_end(Chains *c);
 
 /* Returns how many processes of the application run in the present session. */
 uint32_t chains_processes(const Chains *c, uint32_t id);

@@ -147,7 +147,7 @@ static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
     /* The session begins one second after the previous one ended, because the time between sessions
      * does not count. */
     EventTime begin = {mixture_chains(m)->seen + USEC_PER_SEC, t->start_realtime};
-    int r = mixture_begin(m, begin, t->uid, true);
+    int k, r = mixture_begin(m, begin, t->uid, true);
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
         uint32_t id = numbers[changes[i].application];
@@ -156,8 +156,8 @@ static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
         if (id != CHAINS_NONE)
             r = changes[i].starts ? mixture_start(m, at, id) : mixture_exit(m, at, id);
     }
-    mixture_end(m, (EventTime){begin.at + t->duration, begin.realtime + t->duration});
-    return r;
+    k = mixture_end(m, (EventTime){begin.at + t->duration, begin.realtime + t->duration});
+    return r < 0 ? r : k;
 }
 
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,

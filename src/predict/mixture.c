@@ -11,7 +11,10 @@ int mixture_new(Chains *chains, Mixture **ret)
 
     if (!m)
         return -ENOMEM;
-    chains_end(chains);
+    if (chains_end(chains) < 0) {
+        free(m);
+        return -ENOMEM;
+    }
     m->chains = chains;
     for (unsigned k = 0; k < EXPERTS; k++)
         m->boosts[k] = 1;
@@ -80,31 +83,32 @@ static int begin_interval(Mixture *m)
 
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn)
 {
-    int r = 0;
+    int r = mixture_end(m, t);
 
-    mixture_end(m, t);
+    if (r < 0)
+        return r;
     chains_set_time(m->chains, t);
-    if (learn)
-        r = chains_begin(m->chains, user);
-    else
-        chains_follow(m->chains);
+    r = learn ? chains_begin(m->chains, user) : chains_follow(m->chains);
     if (r < 0)
         return r;
     m->user = user == UID_INVALID ? NULL : chains_find_history(m->chains, user);
     return begin_interval(m);
 }
 
-void mixture_end(Mixture *m, EventTime t)
+int mixture_end(Mixture *m, EventTime t)
 {
+    int r;
+
     if (!m->chains->session.active)
-        return;
+        return 0;
     chains_set_time(m->chains, t);
     mixture_snapshots_learn(m, true);
-    chains_end(m->chains);
+    r = chains_end(m->chains);
     m->user = NULL;
     m->learning = false;
     for (unsigned k = 0; k < EXPERTS; k++)
         m->boosts[k] = 1;
+    return r;
 }
 
 int mixture_start(Mixture *m, EventTime t, uint32_t id)

@@ -49,8 +49,8 @@ Chains *mixture_release_chains(Mixture *m);
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 
 /* Ends the session. The running time of applications that still run ends here, but they do not
- * count as exited. */
-void mixture_end(Mixture *m, EventTime t);
+ * count as exited. Returns 0, or -ENOMEM as chains_end(). */
+int mixture_end(Mixture *m, EventTime t);
 
 /* Counts the start or the exit of a process of an application. An application runs while one of its
  * processes does. Outside of a session, a start begins a session of an unknown user. Returns 1 if

@@ -160,7 +160,7 @@ int cycle_begin(Cycle *c, EventTime t)
 void cycle_end(Cycle *c, EventTime t)
 {
     if (c->in_session)
-        mixture_end(c->mixture, t);
+        (void)mixture_end(c->mixture, t); /* if memory runs out, only the log lacks the session */
     c->in_session = false;
 }
 
