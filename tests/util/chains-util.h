@@ -18,8 +18,8 @@ static inline int chains_to_json(const Chains *c, char **ret)
     return r < 0 ? r : json_writer_finish(&w, ret, &size);
 }
 
-/* Reads chains from the text. Returns 0, -EBADMSG (no JSON), -E2BIG, or the error of chains_read().
- */
+/* Reads chains from the text. Returns 0, -EBADMSG (no JSON), -E2BIG (the text is too long),
+ * -ENOMEM, or the error of chains_read(). */
 static inline int chains_from_json(const char *text, size_t size, Chains **ret)
 {
     _cleanup_json_document_ JsonDocument d = {0};

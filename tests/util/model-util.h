@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small sessions in one line, for tests of the model. */
+/* Functions for tests of the model: one line of text describes a small session. */
 
 #include "model/model.h"
 #include "util/range-util.h"

@@ -30,8 +30,8 @@ const char *regime_to_string(Regime r)
     return (int)r >= 0 && r < _REGIME_MAX ? names[r] : NULL;
 }
 
-/* The habits of a user. There are two successions. The day, or the half of the simulated time,
- * selects one. */
+/* The habits of a user. There are two successions. session_start() selects one for each
+ * session. */
 typedef struct User {
     double first[2][N_APPLICATIONS]; /* weights of the first application */
     double next[2][N_APPLICATIONS][N_APPLICATIONS];
@@ -72,7 +72,8 @@ static unsigned pick(Random *random, const double *weights, unsigned n)
     return i;
 }
 
-/* Draws a row of weights with pronounced preferences, all above zero. */
+/* Draws a row of weights with pronounced preferences. All weights except that of `self` are above
+ * zero. */
 static void draw_row(Random *random, double *row, unsigned n, unsigned self)
 {
     for (unsigned i = 0; i < n; i++)
@@ -94,7 +95,8 @@ static void draw_sharp_row(Random *random, double *row, unsigned n, unsigned sel
     habits_normalise(row, n);
 }
 
-/* Draws weights that fall with the rank, over the applications first .. first + n. */
+/* Draws a row in which the weights of the n applications from `first` on fall with the rank. All
+ * other weights are small, and that of `self` is 0. */
 static void draw_popular_row(Random *random, double *row, unsigned first, unsigned n, unsigned self)
 {
     for (unsigned i = 0; i < N_APPLICATIONS; i++)
@@ -289,7 +291,7 @@ static int draw_session(Drawing *d, uint32_t user, unsigned variant, double star
     return r < 0 ? r : emit(d, *ret_end_usec, user, 0, SIMULATE_END, 0);
 }
 
-/* Draws the applications and their objects, like those of drawn users. */
+/* Draws the applications and their objects as those of the users in habits.h. */
 static int draw_objects(Drawing *d)
 {
     HabitsUser users[2] = {{.n = 0}, {.n = 0}};

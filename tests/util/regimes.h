@@ -8,12 +8,12 @@
  * in-order      six applications in one fixed order, one every 15 minutes, sessions of 8 hours
  * order-two     the next application depends on the two that started last
  * odd-even      one succession on odd days, another on even days
- * weekday-hour  other applications in the morning, in the evening and at the weekend
+ * weekday-hour  some applications on weekday mornings, others in the evenings and at the weekend
  * changed       the succession is drawn anew halfway; scored from four sessions later
  * rare-long     one large application is started in one session of five, and runs to its end
  * bursts        tasks of three applications, seconds apart, and a quarter of an hour between tasks
  * never-closes  no application exits before the session ends
- * slow          independent turns, half an hour apart, in sessions of 3 to 7 hours
+ * slow          exponential pauses with a mean of half an hour, in sessions of 3 to 7 hours
  *
  * The following three were written after the predictors were complete, and no predictor was changed
  * because of their results:

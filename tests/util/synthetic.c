@@ -178,7 +178,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
             f = e;
         } else if (rest >= p->n_accesses ||
                    i * rest / p->n_accesses == (i - 1) * rest / p->n_accesses)
-            f = file_of(p, e, random); /* a repeated open; all other accesses open each file once */
+            f = file_of(p, e, random); /* a drawn file; all other accesses go through the files */
         if (ids[f] == TRACE_NONE)
             continue;
         a.file = ids[f];

@@ -25,5 +25,6 @@ typedef struct SyntheticParameters {
  * 20,000 accesses. */
 SyntheticParameters synthetic_login(uint64_t session);
 
-/* Makes a valid trace. Returns 0, -ENOMEM or -E2BIG. */
+/* Makes a valid trace. Returns 0, -ENOMEM, -E2BIG, or -EINVAL if there are no applications or no
+ * other files than the applications. */
 int synthetic_trace(const SyntheticParameters *p, Trace **ret);

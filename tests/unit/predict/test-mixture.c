@@ -208,7 +208,7 @@ static void a_new_user_has_everybodys_sessions(void **state)
     double known, stranger;
 
     train_pair(m, 1000, &at, 'A', 'B');
-    /* Nothing is learned from these sessions, because they end at once. */
+    /* These sessions are followed without learning. */
     assert_int_equal(mixture_begin(m, at_sec(at), 1000, false), 0);
     known = guess_within(m, at, 'A', USEC_INFINITY);
     mixture_end(m, at_sec(at));
@@ -248,8 +248,8 @@ static void chains_are_all_that_is_known(void **state)
     chains_free(c);
 }
 
-/* Memory grows with the observations, not with the square of the number of applications: the groups
- * of applications never run together. */
+/* Applications of different groups never run together. Memory then grows with the observations, not
+ * with the square of the number of applications. */
 static void memory_is_linear(void **state)
 {
     size_t size[2];

@@ -137,7 +137,7 @@ static void test_page_sizes(void **state)
     }
 }
 
-/* A file of 8 EiB with pages in few places, searched in windows as residency.c does. */
+/* A file of up to 8 EiB with pages in few places, searched in windows as residency.c does. */
 #define WINDOW (1024 * PAGE)
 
 typedef struct Sparse {
@@ -145,7 +145,7 @@ typedef struct Sparse {
     size_t n;
     unsigned counts, windows;
     uint64_t window_bytes;
-    unsigned expire_at; /* from this call on the time is up; 0: never */
+    unsigned expire_at; /* after this many calls the time is up; 0: never */
 } Sparse;
 
 static bool is_expired(const Sparse *s)

@@ -157,7 +157,8 @@ static uint32_t same(uint32_t object, void *arg)
     return object;
 }
 
-/* A new stage does not report continuing runs again; a run that is forgotten has exited. */
+/* A new stage does not report continuing runs again. A run that ended before the new stage forgot
+ * it is reported as an exit. */
 static void test_new_stage(void **state)
 {
     World *w = *state;

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-/* Makes a handover of the ends of two pipes, in place of the fanotify group and the connector. */
+/* Makes a handover of the two ends of a pipe, in place of the fanotify group and the connector. */
 static Handover fake(void)
 {
     Handover h = HANDOVER_NULL;

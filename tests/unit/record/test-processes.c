@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests which application a process is assigned to: sequences as the kernel reports them. Opens
- * come through one queue and the connector's events through another; a batch processes the
- * connector's events first. */
+/* Tests which application a process is assigned to, with sequences of events as the kernel reports
+ * them. Opens come through one queue and the connector's events through another; a batch processes
+ * the connector's events first. */
 
 #include "record/processes.h"
 
@@ -258,7 +258,7 @@ static void test_fork_between_execs(void **state)
     assert_true(last_run_of(child)->end < USEC_INFINITY);
 }
 
-/* A process starts, forks, opens a file and ends before the batch is read. */
+/* A process is forked, executes a program, opens a file and ends before the batch is read. */
 static void test_all_in_one_batch(void **state)
 {
     uint32_t run;
@@ -381,7 +381,7 @@ static void test_failed_execve(void **state)
     assert_int_equal(opens(10), before);
     assert_int_equal(application(opens(10)), SYSTEMD);
     assert_int_equal(n_lifetimes(SCRIPT), 0);
-    /* Then the shell runs at once, as execvp(3) does it. The script is the application. */
+    /* Then the process executes the shell, as execvp(3) does. The script is the application. */
     program(10, SCRIPT);
     program(10, SH);
     program(10, LOADER);
@@ -451,7 +451,8 @@ static void test_unwatched_last(void **state)
     assert_int_equal(n_lifetimes(ON_TMPFS), 1);
 }
 
-/* A program on an unwatched filesystem gives no exec event: /proc is read, once, a batch later. */
+/* Opens on an unwatched filesystem are not reported, so /proc is read once, a batch after the
+ * connector has reported the execve. */
 static void test_unwatched(void **state)
 {
     runs_from_tmpfs = true;
@@ -728,8 +729,8 @@ static void test_shares(void **state)
     assert_true(program(100, SH) != PROCESS_NONE);
 }
 
-/* Compacting keeps instants, continuing and waiting runs, and the relation of parts to their
- * run. */
+/* Compacting keeps the times of runs, the runs that continue or still wait to be reported, and the
+ * link from each part to its run (same_as). */
 static void test_compact(void **state)
 {
     const ProcessRun *runs;

@@ -81,8 +81,8 @@ static void test_many_users(void **state)
     assert_true(user_shares_try_charge(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
 }
 
-/* Several users who flood the recorder leave a quarter to users who take little, and one to root.
- */
+/* Several users who flood the recorder leave a quarter to users who take little, and another
+ * quarter to root. */
 static void test_users_who_take_little(void **state)
 {
     static UserShares s;
@@ -168,9 +168,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Objects that several runs opened come before objects that one run opened. In each of the two
- * groups, earlier opens come first. Running programs come first, except headstart's own.
- * Other objects without opens are missing. */
+/* Running programs, except headstart's own, come before all other objects. Then come the objects
+ * that several runs opened, then those that one run opened. In each of these two groups, earlier
+ * opens come first. Other objects without opens are missing. */
 static void test_likeliest_first(void **state)
 {
     Recorded *s = *state;

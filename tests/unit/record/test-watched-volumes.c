@@ -77,8 +77,8 @@ static void only_where_the_store_protects_names_as_well(void **state)
     expect(&w, levels[0], "+---");
     expect(&w, levels[1], "+++-"); /* both keys are in memory while the machine runs */
     expect(&w, levels[3], "++++");
-    expect(&w, levels[0], "+---"); /* after a change of the store's encryption, filesystems are no
-                                      longer watched */
+    expect(&w, levels[0], "+---"); /* after a change of the store's encryption, the encrypted
+                                      filesystems are no longer watched */
     watched_volumes_done(&w);
 }
 

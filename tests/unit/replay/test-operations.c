@@ -261,7 +261,8 @@ static void test_workers(void **state _unused_)
     }
 }
 
-/* Compares with a slow, simple check: every pair is in the required order, for any pack. */
+/* Checks that every two successive reads are in the required order, for all packs with four ranges
+ * of a few different places, times and probabilities. */
 static void test_order_exhaustive(void **state _unused_)
 {
     for (unsigned bits = 0; bits < 1U << 12; bits++) {
@@ -326,7 +327,7 @@ static void test_pacer(void **state _unused_)
     assert_int_equal(p.in_flight_requests, 0);
     pacer_submitted(&p, UINT64_MAX);
     assert_false(pacer_may_submit(&p, 1));
-    pacer_init(&p, 0, 0); /* no window at all still makes progress */
+    pacer_init(&p, 0, 0); /* without a window, one request at a time is allowed */
     assert_true(pacer_may_submit(&p, 1));
     pacer_submitted(&p, 1);
     assert_false(pacer_may_submit(&p, 1));
@@ -335,7 +336,7 @@ static void test_pacer(void **state _unused_)
 static void test_appended(void **state _unused_)
 {
     assert_int_equal(operation_appended_bytes(8192, 8192), 0);
-    assert_int_equal(operation_appended_bytes(8192, 8191), 0); /* the range is not full */
+    assert_int_equal(operation_appended_bytes(8192, 8191), 0); /* the data ends in the range */
     assert_int_equal(operation_appended_bytes(8192, 0), 0);
     assert_int_equal(operation_appended_bytes(8192, 8193), 4096);
     assert_int_equal(operation_appended_bytes(8192, 8192 + 4097), 8192);

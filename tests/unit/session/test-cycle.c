@@ -146,7 +146,8 @@ static void test_start_is_answered(void **state)
     assert_int_equal(d.verdict, CYCLE_PREFETCH);
 }
 
-/* Without events a new decision requests nothing more. */
+/* Without events, later decisions request at most as many objects as the first, and nothing is
+ * learned. */
 static void test_steady(void **state)
 {
     CycleParameters p = parameters();
@@ -239,7 +240,8 @@ static void test_no_scan(void **state)
     cycle_end(d, (EventTime){now + 120 * S, T0});
 }
 
-/* Objects below `minimum_use` are not requested, however much room there is. */
+/* Objects whose probability is below `minimum_use` are not requested, however much room there is.
+ */
 static void test_minimum_use(void **state)
 {
     CycleParameters p = parameters();
@@ -511,8 +513,8 @@ static void test_save_restore(void **state)
     assert_string_equal(first, second);
 }
 
-/* An object that half of the starts need has half the probability. An application's objects come
- * from all stages. */
+/* An object that only some of the starts need has a smaller probability than one that all starts
+ * need. An application's objects come from all stages. */
 static void test_part_of_the_starts(void **state)
 {
     CycleParameters p = parameters();
@@ -569,8 +571,8 @@ static void test_refused(void **state)
     }
 }
 
-/* Among objects of equal worth, those that a distribution ships come first, whatever their names
- * are. */
+/* Among objects of equal worth, those in directories of the distribution come first, even if
+ * another path comes first in the alphabet. */
 static void test_ties(void **state)
 {
     CycleParameters p = parameters();

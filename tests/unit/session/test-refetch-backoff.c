@@ -100,7 +100,7 @@ static void what_was_not_read_is_not_brought(void **state)
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
     assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
-    /* The next read is not delayed either. */
+    /* Reading the first part once more does not delay the rest either. */
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S + WAIT, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", S + WAIT + 1, 0, 100), 60);
     b = refetch_backoff_free(b);

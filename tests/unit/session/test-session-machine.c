@@ -89,7 +89,7 @@ static void test_snapshot(void **state)
     assert_int_equal(machine_snapshot(root->fd, &s), -EBADMSG);
 }
 
-/* Returns the report after the last job is done. */
+/* Waits until the thread has executed all requests, and returns its report. */
 static PrefetchReport settle(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;

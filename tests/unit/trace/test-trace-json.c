@@ -229,7 +229,8 @@ static void extreme_numbers_come_back(void **state)
     round_trip(t);
 }
 
-/* Names are bytes: every byte that a name can contain, and sequences that are almost UTF-8. */
+/* Names are bytes. Tests every byte that a name can contain, and byte sequences that are almost
+ * UTF-8. */
 static void names_are_bytes(void **state)
 {
     static const char *const names[] = {
@@ -299,8 +300,8 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Any bit of any byte is flipped: the result is an error, or a trace that is valid and can be
- * written. */
+/* Each bit of each byte is flipped in turn: the result is an error, or a trace that is valid and
+ * can be written. */
 static void every_bit_flip_is_survived(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();
@@ -326,7 +327,7 @@ static void every_bit_flip_is_survived(void **state)
             free(text_of(got, NULL));
             accepted++;
         }
-    assert_true(accepted > size); /* numbers and names, which may change */
+    assert_true(accepted > size); /* other numbers and names are valid, too */
 }
 
 static void what_is_not_a_trace_is_told_apart(void **state)
@@ -535,7 +536,8 @@ static void what_stands_beside_is_ignored(void **state)
     refuse(after, strlen(after), -EBADMSG);
 }
 
-/* A file of 12 MB whose ranges would take 48 MB is refused when the limit is reached. */
+/* A file with one range more than TRACE_RANGES_MAX is refused; a file with exactly that many is
+ * read. */
 static void too_many_ranges_are_refused(void **state)
 {
     _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
@@ -570,7 +572,7 @@ static void a_read_trace_is_not_built_on(void **state)
     assert_int_equal(trace_add_application(t, 0, &id), -EINVAL);
 }
 
-/* A trace of 20,000 accesses stays below a limit of its size. */
+/* The text of a trace with 20,000 accesses is smaller than 1.5 MB. */
 static void twenty_thousand_accesses_stay_small(void **state)
 {
     SyntheticParameters p = synthetic_login(0);

@@ -227,8 +227,8 @@ static void ranges_are_limited(void **state)
     assert_int_equal(trace_validate(t), -EBADMSG);
 }
 
-/* Each member in turn gets a wrong value. Validation must refuse the trace, and accept it after the
- * value is restored. */
+/* Gives the member a wrong value. Validation must refuse the trace, and accept it after the value
+ * is restored. */
 #define BREAK(t, member, wrong)                        \
     do {                                               \
         __typeof__((t)->member) _kept = (t)->member;   \
@@ -372,8 +372,8 @@ static void synthetic_traces_are_valid_and_repeat(void **state)
     }
 }
 
-/* Only a check that took long counts. An application that still runs at the end of the stage has
- * run until this end. */
+/* Only a filesystem check that took long counts. An application that still runs at the end of the
+ * stage has run until this end. */
 static void checks_are_found(void **state)
 {
     static const struct {

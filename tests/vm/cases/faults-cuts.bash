@@ -6,7 +6,7 @@
 # timeout: 900
 boot_1() {
     a_boot_is_recorded
-    # The unit requests a cut at the beginning of each boot.
+    # At the beginning of each boot, the unit requests a power cut within the next minute.
     early_unit "stty -F /dev/ttyS1 raw -echo; echo host cut-within 60 >/dev/ttyS1"
     sync
 }

@@ -13,7 +13,7 @@ boot_2() {
     check "no other warning is logged" no_complaint
     a_boot_is_replayed_beside_that
     no_early_unit
-    # The unit deletes itself, so that the power of the next boot is not cut.
+    # The unit disables itself, so that the power of the next boot is not cut.
     early_unit "rm /etc/systemd/system/multi-user.target.wants/hsvm-early.service; sync; \
         stty -F /dev/ttyS1 raw -echo; echo host cut >/dev/ttyS1; sleep 60"
     sync

@@ -16,8 +16,8 @@ boot_1() {
     chmod 0755 "$replay"
 }
 
-# A shell that opens while a line is typed drops the beginning of the line. With && the rest of the line
-# then does nothing.
+# A shell that opens while a line is typed drops the beginning of the line. The first command of the
+# rest then fails, and the command after && is not executed.
 boot_2() {
     check "the shell of the initrd took a command" test -e /run/hsvm-shell
     nobody_else_suffers

@@ -17,7 +17,8 @@ say() {
 
 # --- requests to the host ----------------------------------------------------------------------
 
-# host COMMAND…: lets the host carry out the command. Fails if the host fails, or does not answer.
+# host COMMAND…: lets the host carry out the command. Fails if the command fails on the host, or if
+# the host does not answer within two minutes.
 #   host key KEY…          presses keys, one after the other (qemu's names: ret, ctrl-alt-f2)
 #   host type TEXT         types the text
 #   host screen NAME       stores a picture of the screen
@@ -312,7 +313,7 @@ resident_at_start() {
     ((all > 1000000 && resident * 100 >= all * $1))
 }
 
-# Checks that the initrd has started recording and replay.
+# Checks that the initrd has started the replay, and that the replay began before systemd did.
 initrd_has_started() {
     check "the initrd has started the replay" test -e /run/headstart/replay-boot.early
     check "the replay's unit has not started it" unit_is_skipped headstart-replay-boot.service
@@ -331,7 +332,8 @@ replay_precedes_systemd() {
     [ "$start" -lt "$userspace" ]
 }
 
-# Checks that the trace of the boot contains the reads of PID 1 before headstartd starts.
+# Checks that the trace of the boot, from which the pack was planned, contains what PID 1 read before
+# headstartd started, and that headstartd has taken over the recording.
 trace_begins_with_mount() {
     check "the trace has the program that PID 1 executes" pack_has "$state/boot.pack" lib/systemd/systemd
     check "the trace has systemd's first library" pack_has "$state/boot.pack" libsystemd-core

@@ -14,7 +14,7 @@ each boot. The head of the file states what the case needs, in lines `# key: val
     timeout: SECONDS     the longest time of a boot (default 600)
     disk: NAME MIB       a further, empty disk: /dev/disk/by-id/virtio-hsvm-NAME
     cut: N,…             the boots that end with a power cut
-    leads: N,…           the boots in which replayed data must be in memory before their use (leads.py)
+    leads: N,…           the boots in which replayed data must be in memory before it is used (leads.py)
 """
 
 import re
@@ -86,7 +86,8 @@ def read(path):
 
 
 def find(names=(), everything=False):
-    """Returns the cases of those names, all cases, or the default subset."""
+    """Returns the named cases. Without names, returns all cases if `everything` is true, and the
+    default subset if it is false."""
     every = {p.stem: read(p) for p in sorted(DIRECTORY.glob("*.bash"))}
     unknown = [n for n in names if n not in every]
     if unknown:

@@ -23,8 +23,9 @@ def say(text):
 
 
 def run(*command, check=True, **kwargs):
-    """Runs a command to its end, captures its output, and returns the CompletedProcess. If it
-    fails, raises VmError with the last line that it wrote to stderr."""
+    """Runs a command to its end, captures its output, and returns the CompletedProcess. If `check`
+    is true and the command fails, raises VmError with the last line that the command wrote to
+    stderr, or to stdout if stderr is empty."""
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
                           errors="replace", **kwargs)

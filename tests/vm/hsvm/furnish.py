@@ -6,7 +6,7 @@ from .commands import run
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 
-# These would run at a time of day or a while after boot.
+# Units that would start at a certain time of day or some time after the boot.
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer xfs_scrub_all.timer
@@ -20,7 +20,8 @@ def write(path, text, mode=0o644):
 
 
 def furnish(root, image, fstab):
-    """`fstab` is the text of that file."""
+    """Adds users, the agent and the image's special changes to the tree in the directory `root`.
+    `fstab` is the text of /etc/fstab."""
     write(root / "etc/hostname", "headstart-vm\n")
     write(root / "etc/hosts", "127.0.0.1 localhost headstart-vm\n")
     write(root / "etc/fstab", fstab)
@@ -41,8 +42,8 @@ def furnish(root, image, fstab):
     # The machine has booted before, so the tests contain no work of a first boot.
     write(root / "etc/machine-id", "", 0o444)
     run("systemd-machine-id-setup", f"--root={root}")
-    # The package builds this initrd inside the machine, where an initrd for all machines takes
-    # long.
+    # When the package is installed, it builds an initrd inside the machine. An initrd for all
+    # machines would take long there.
     if (root / "etc/initramfs-tools").is_dir():
         write(root / "etc/initramfs-tools/conf.d/hsvm", "MODULES=dep\nCOMPRESSLEVEL=1\n")
     if image.furnish:
@@ -50,7 +51,7 @@ def furnish(root, image, fstab):
 
 
 def lightdm(root):
-    # The list has one user, who is selected already, so Enter logs in.
+    # The greeter shows a list of the users and has selected the first, so Enter logs this user in.
     write(root / "etc/lightdm/lightdm.conf.d/50-hsvm.conf",
           "[Seat:*]\ngreeter-hide-users=false\nuser-session=xfce\n")
 

@@ -19,7 +19,7 @@ OUT_MIB = 128
 # All processors share one thread. With one thread for each processor, a kernel that patches its
 # code (static keys) sometimes executes its own int3 on the other processor and panics.
 CPUS = 2
-# How often a text is typed until the agent runs.
+# After this time a text is typed again, until the agent runs.
 TYPE_SECONDS = 10
 PANIC = b"Kernel panic - not syncing"
 
@@ -144,7 +144,7 @@ class Machine:
                 try:
                     self._type("\n" + self.typed)
                 except (VmError, OSError):
-                    pass  # The machine is off, because the agent's socket is closed.
+                    pass  # If the machine is off, the agent's socket is closed, and recv() shows it.
                 type_at = time.monotonic() + TYPE_SECONDS
             if not select.select([agent], [], [], min(left, 1, max(0, self.cut_at - time.monotonic())))[0]:
                 if self.qemu.poll() is not None:
@@ -179,7 +179,7 @@ class Machine:
                 elif text:
                     outcome.lines.append(text)
 
-    # The requests that the guest may send to the host.
+    # Executes a request of the guest. Returns False if the request failed.
     def _host(self, words, outcome):
         verb, argument = words[0], words[1] if len(words) > 1 else ""
         try:

@@ -49,9 +49,9 @@ class Runner:
             return outcome
 
     def _with_headstart(self, image):
-        """Makes the image with the package, which dpkg installs in a separate boot, and the initrd
-        that was built then. Both are made once for each image and package. Returns the paths of
-        both."""
+        """Makes a copy of the image in which dpkg has installed the package, in a separate boot,
+        and keeps the initrd that this installation built. Both are made once for each image and
+        package. Returns the paths of both."""
         package = self.package()
         digest = hashlib.sha256(package.read_bytes() + (GUEST / "install.bash").read_bytes())
         directory = self.cache / "installed"

@@ -13,9 +13,9 @@ def key(*parts):
 
 
 def apt_sources(suite):
-    """Returns one-line apt sources of a suite, from the mirrors of the distribution that this
-    machine's apt uses. No file of headstart names a mirror. (The security mirror is left out: no
-    other machine can reach a test image.)"""
+    """Returns the apt source of a suite, a list of one line. It names the first Debian mirror that
+    this machine's apt uses, so no file of headstart names a mirror. (The security mirror is left
+    out: no other machine can reach a test image.)"""
     wanted = []
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
