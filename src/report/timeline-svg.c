@@ -283,9 +283,8 @@ static void add_places(Markup *m, const Timeline *t, const Layout *l)
     }
     for (ReadSeries k = 0; k < _READ_SERIES_MAX; k++)
         add_series(m, t, l, k);
-    /* In a narrow picture the labels are within the panel. The uppermost label is left out there,
-     * because the names of marks are at the top.
-     */
+    /* In a narrow picture the labels are within the panel, and the uppermost label is left out,
+     * because the names of marks are at the top. */
     for (unsigned i = l->narrow ? 1 : 0; i < PLACE_TICKS; i++) {
         double y = place_tick_y(l, i);
 
@@ -395,7 +394,8 @@ static void add_time_axis(Markup *m, const Layout *l)
     }
 }
 
-/* The rows in which the names of marks are written, so that they do not cover one another. */
+/* The number of rows in which the names of marks are written, so that they do not cover one
+ * another. */
 #define MARK_ROWS 4U
 
 static void add_marks(Markup *m, const Timeline *t, const Layout *l)

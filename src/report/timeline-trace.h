@@ -8,9 +8,9 @@
 #include "report/timeline.h"
 #include "trace/trace.h"
 
-/* Finds the position on its device of a file that is in the trace but not in the pack: *ret_place,
- * and the number of bytes that are contiguous there. `path` is absolute, below the recorded root.
- * Returns false if the position is not known. */
+/* Finds the position on its device of a file of the trace whose position is not in the pack:
+ * *ret_place, and the number of bytes that are contiguous there. `path` is absolute, below the
+ * recorded root. Returns false if the position is not known. */
 typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                              uint64_t *ret_length);
 
@@ -26,7 +26,8 @@ typedef struct TimelineSources {
 } TimelineSources;
 
 /* Adds the first open of each file, the applications and the marks. A file counts as prepared if
- * the trace is of a replayed session and the pack has the file. *ret is zeroed. 0 or -ENOMEM. */
+ * the trace is of a replayed session and the pack has the file. The caller frees *ret with
+ * timeline_done(). 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 
 /* Returns the begin and the end of the replay, both since the start of the stage; an end of 0 means

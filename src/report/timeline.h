@@ -21,8 +21,8 @@ typedef enum ReadSeries {
 
 typedef struct TimelineRead {
     usec_t at;
-    uint64_t place;  /* bytes on the device; PHYSICAL_UNKNOWN */
-    uint64_t length; /* bytes on the device */
+    uint64_t place;  /* bytes on the device, or PHYSICAL_UNKNOWN */
+    uint64_t length; /* contiguous bytes from `place` on */
     uint64_t bytes;  /* bytes that were read; more than `length` if they lie in several places */
     ReadSeries series;
 } TimelineRead;

@@ -10,7 +10,7 @@
 
 typedef struct CyclePath {
     char *text;   /* path of a file or directory; for metadata the filesystem's UUID */
-    bool shipped; /* a distribution ships it, so root owns it: model_path_is_portable() */
+    bool shipped; /* it is below a directory of the distribution: model_path_is_portable() */
     bool refused; /* cycle_refuse() has excluded it */
 } CyclePath;
 
@@ -18,8 +18,8 @@ typedef struct CycleObject {
     uint32_t path; /* into paths */
     PrefetchKind kind;
     Range range;
-    float chance; /* for metadata: probability that a session needs it; for other objects it depends
-                     on the users */
+    float chance; /* for metadata: probability that a session needs it; other objects have one for
+                     each application (`chances`) */
 } CycleObject;
 
 /* The objects of each application. The id of an application in the names of the chains is its index
@@ -31,8 +31,8 @@ typedef struct CycleObjects {
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
-    size_t first_metadata; /* from here on: metadata, which belongs to no item, the likeliest first
-                            */
+    size_t first_metadata; /* the objects from this index on are metadata, the likeliest first; no
+                              item has them */
     ItemParts *items;
     size_t n_items, allocated_items;
     uint32_t *parts;

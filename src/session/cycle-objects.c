@@ -12,8 +12,8 @@
 /* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB in total. */
 #define CYCLE_METADATA_MAX   10000U
 #define CYCLE_METADATA_BYTES (UINT64_C(16) << 20)
-/* A part of a file is left out if a smaller share of the file's uses needed it, because it is not
- * worth the memory. */
+/* A part of a file is left out if less than this share of the file's uses needed it, because the
+ * part is not worth the memory. */
 #define PART_MIN 0.25
 
 void cycle_objects_done(CycleObjects *m)
@@ -123,8 +123,8 @@ static int add_path(CycleObjects *m, const char *text)
     return 0;
 }
 
-/* Adds the ranges of a file. Adjacent ranges above PART_MIN become one object, with their mean
- * probability. */
+/* Adds the ranges of a file. Adjacent ranges with a probability of at least PART_MIN become one
+ * object, with their mean probability. */
 static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const WeightedRanges *s,
                       DecayedSum whole)
 {
@@ -171,8 +171,8 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const M
     }
     if (m->n_objects > before)
         return 0;
-    /* The object is the entries of a directory, or the inode of a file without a range above
-     * PART_MIN. */
+    /* The object is the entries of a directory, or the inode of a file that has no range with a
+     * probability of at least PART_MIN. */
     return add_file_object(
             m, f,
             &(CycleObject){.path = (uint32_t)m->n_paths - 1,
@@ -280,7 +280,7 @@ static int set_worth(CycleObjects *m)
     return 0;
 }
 
-/* Sorts the likeliest first. */
+/* Compares metadata ranges, so that the likeliest are sorted first. */
 static int compare_metadata(const void *a, const void *b)
 {
     const CycleObject *x = a, *y = b;

@@ -272,8 +272,9 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
     };
 }
 
-/* Requests the objects of scores[begin .. end), which have equal worth. Objects that root owns come
- * first, because a user's file must not displace a library only because its name sorts first. */
+/* Requests the objects of scores[begin .. end), which have equal worth. Objects below directories
+ * of the distribution (model_path_is_portable()) come first, because a user's file must not
+ * displace a library only because its name sorts first. */
 static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;

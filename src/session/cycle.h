@@ -7,15 +7,16 @@
  *
  * The mixture (predict/mixture.h) predicts which applications will start, and continues to learn
  * during the session. The model knows which objects each application needs: byte ranges of files,
- * directories, metadata ranges. Requests are ordered by the time that they save per byte of memory
- * (predict/object-scores.h), with the probability that the object is needed before the next cycle
- * (4.16). An object is not requested if the probability that it is needed before the session ends
- * is below `minimum_use`, however much room there is (docs/predictors.md). Metadata comes last,
- * ordered by the share of the user's sessions that needed it. No event reports the use of metadata:
- * for example, the lookup of a name that does not exist reads a directory's block.
+ * directories, metadata ranges. Requests are ordered by the object score (predict/object-scores.h):
+ * the time that a request saves per byte of memory, times the result of equation 4.16 for the
+ * scores of the applications (mixture_rank()). An object is not requested if the probability that
+ * it is needed before the session ends is below `minimum_use`, however much room there is
+ * (docs/predictors.md). Metadata comes last, ordered by the share of the user's sessions that
+ * needed it. It is not predicted from applications, because no event reports its use: for example,
+ * the lookup of a name that does not exist reads a directory's block.
  *
- * An application counts under three conditions. The session's user runs it (any user, if the
- * session's user is unknown). The objects of the application that the model knows have at least
+ * An application counts under three conditions. The session's user runs it, or it is unknown who
+ * runs it or whose session it is. The objects of the application that the model knows have at least
  * `minsize_bytes` together (thesis 5.2.1, model.minsize); this excludes short-lived tools. No
  * prefix in `exclude` excludes it. An application runs while at least one of its processes runs. */
 
@@ -89,9 +90,10 @@ typedef struct CycleDecision {
 typedef struct Cycle Cycle;
 
 /* Makes a cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned.
- * The cycle takes the chains out of the model; if it has none, it begins new ones of
- * `halflife_usec`. `uid` is the user of the session, or UID_INVALID for an unknown user or several
- * users. 0, -EINVAL (parameters out of range), -ENOMEM; on failure the chains stay in the model. */
+ * The cycle takes the chains out of the model. If the model has none, the cycle begins new ones
+ * with the model's half-life; without a model, with `halflife_usec`. `uid` is the user of the
+ * session, or UID_INVALID for an unknown user or several users. 0, -EINVAL (parameters out of
+ * range), -ENOMEM; on failure the chains stay in the model. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);

@@ -33,7 +33,7 @@ static unsigned count_slots(const LaunchTable *t, uint32_t uid, bool reading)
     return n;
 }
 
-/* Returns the slot of the oldest set of the user who has the most sets, if the new set of `uid` is
+/* Returns the slot of the oldest set of the user who has the most sets. The new set of `uid` is
  * counted, too. */
 static int choose_victim(const LaunchTable *t, uint32_t uid)
 {

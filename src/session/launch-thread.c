@@ -28,8 +28,8 @@
 
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
-/* Before a set is read, the residency of at most this many ranges is checked: of the metadata of
- * each volume, and of the data of the pack. */
+/* Before a set is read, the residency of some of its ranges is checked: of at most this many
+ * metadata ranges of each volume, and of at most this many data ranges of the pack. */
 #define SAMPLES_MAX 16U
 #define SIGNAL_DONE SIGRTMIN /* sent by the executor when a replay is done */
 #define POLL_MOUNTS (POLLPRI | POLLERR)
@@ -105,7 +105,7 @@ static bool data_is_resident(const Pack *p, const MountedTable *mounted)
     return true;
 }
 
-/* True if samples of the whole set are in memory. Metadata is sampled first: if it is in memory,
+/* True if all samples of the set are in memory. Metadata is sampled first: if it is in memory,
  * opening the files of the other samples needs no I/O. */
 static bool is_resident(const LaunchThread *t, const Pack *p)
 {

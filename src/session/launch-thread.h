@@ -6,21 +6,21 @@
  * (state/launch-packs.h), which `headstart plan` makes; the executor of headstart-replay reads
  * them.
  *
- * - fanotify reports executions in a group of its own, which wakes the thread for each one.
+ * - A fanotify group that reports only executions wakes the thread for each one.
  * - Before a set is read, a sample of it is looked up in the page cache. If the whole sample is
  *   resident, the set is not read. Otherwise only those data of the set that are not resident are
  *   requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
  *
- * Programs on filesystems that are not local and block-backed are not watched. */
+ * Only programs on local block-backed filesystems are watched. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 
 #define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two readings of memory pressure */
 
-/* All strings are borrowed for the life of the thread. */
+/* launch_thread_new() copies the strings. */
 typedef struct LaunchOptions {
     const char *root;        /* as realpath(3) returns it */
     const char *state;       /* directory of the packs */
@@ -29,7 +29,7 @@ typedef struct LaunchOptions {
 
 /* Sums since launch_thread_new(). */
 typedef struct LaunchReport {
-    uint64_t n_starts;   /* executions of applications that have a set */
+    uint64_t n_starts;   /* starts of applications that have a set (launch_table_note()) */
     uint64_t n_replayed; /* sets whose reading was begun */
     uint64_t n_resident; /* starts whose set was in memory */
     uint64_t n_control;  /* starts that were not replayed, because pack_is_control() chose this boot
@@ -47,7 +47,7 @@ typedef struct LaunchThread LaunchThread;
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 
 /* Stops the thread and all replays. If a read hangs for longer than a second (a dead disk), the
- * thread is left behind and ends with the process; it then no longer uses the options. */
+ * thread is left behind and ends with the process. */
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 

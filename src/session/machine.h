@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the facts about the machine on which the session cycle bases its decisions, below a root:
- * /proc/meminfo, /proc/pressure/memory, /sys/class/power_supply. */
+/* Reads facts about the machine for the decisions of the session cycle. The facts come from
+ * /proc/meminfo, /proc/pressure/memory and /sys/class/power_supply below a root. */
 
 #include "session/cycle.h"
 

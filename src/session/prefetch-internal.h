@@ -15,7 +15,7 @@ typedef struct PrefetchFile {
     RangeSet ranges;
 } PrefetchFile;
 
-/* State that passes from one pass to the next. Valid if the members up to `arg` are set and the
+/* State that is kept from one pass to the next. Valid if the members up to `arg` are set and the
  * others are zeroed. */
 typedef struct PrefetchState {
     const char *root; /* borrowed */

@@ -56,8 +56,8 @@ static void await_chunk(const Chunk *c)
 }
 
 /* Requests the range from the kernel chunk by chunk. After each request it waits for the previous
- * chunk, so that at most two are under way. Other readers then come first, even on devices without
- * a scheduler. */
+ * chunk, so that at most two are under way. Other readers therefore wait for at most two chunks,
+ * even on devices without a scheduler. */
 static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Chunk *last,
                        PrefetchReport *report)
 {
@@ -101,8 +101,8 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
 
 /* --- missing ranges --------------------------------------------------------------------------- */
 
-/* Adds the missing ranges of an open file, split by their position on the disk. Takes ownership of
- * the descriptor. 0 or -ENOMEM. */
+/* Adds the missing ranges of an open file, split where they are not contiguous on the disk. Takes
+ * ownership of the descriptor. 0 or -ENOMEM. */
 static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
                        const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
@@ -182,7 +182,7 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
     if (r < 0 || missing.n == 0)
         return r;
     if (extents_read(fd, EXTENTS_PER_FILE_MAX, &p->extents) < 0)
-        p->extents.n = 0; /* the ranges are then read in the order of the file */
+        p->extents.n = 0; /* the ranges are then read in the order of their offsets */
     return add_missing(p, TAKE_FD(fd), f->path, st->st_dev, &missing, p->extents.extents,
                        p->extents.n);
 }

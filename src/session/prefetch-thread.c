@@ -115,10 +115,10 @@ static void refuse(void *arg, const PrefetchFile *f)
     free(path);
 }
 
-/* Waits while others wait for the disk, because an application that has just started reads its own
- * files first. The thread's own reads also count as pressure, so it measures before a pass and not
- * during one. If an application starts during a pass, a new job follows, which begins with another
- * measurement. */
+/* Waits while others wait for the disk, because the reads of an application that has just started
+ * must come first. The thread's own reads also count as pressure, so it measures before a pass and
+ * not during one. If an application starts during a pass, a new job follows, which begins with
+ * another measurement. */
 static void wait_for_quiet(PrefetchThread *t)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
@@ -216,7 +216,7 @@ static int add_file(const PrefetchThread *t, PrefetchJob *j, const PrefetchReque
     return 0;
 }
 
-/* Makes one entry for each file, in the order of their first requests. */
+/* Makes a job with one entry for each file, in the order of the files' first requests. */
 static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, size_t n,
                     PrefetchJob **ret)
 {

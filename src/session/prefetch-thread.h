@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A separate thread with idle I/O priority. It reads the requested objects of the session cycle
- * that are not in memory.
+/* A separate thread with idle I/O priority. It reads the objects that the session cycle has
+ * requested and that are not in memory.
  *
  * The thread works in passes. A pass first looks each file up and finds the parts of it that are
  * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It follows the
@@ -12,8 +12,9 @@
  * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes. The
  *   kernel does not report whether a directory's entries are still in memory. A directory is
  *   therefore listed when it is first requested and then every PREFETCH_LIST_USEC.
- * - Only metadata of ext2/3/4 is read, which lies in the page cache of the block device. Without
- *   cachestat(2) all metadata counts as missing; reading resident data costs no I/O.
+ * - Metadata is read only from ext2/3/4, because these filesystems keep it in the page cache of the
+ *   block device. Without cachestat(2) all metadata counts as missing; reading resident data costs
+ *   no I/O.
  * - Data that the kernel has reclaimed is read again after increasing delays
  *   (session/refetch-backoff.h).
  *

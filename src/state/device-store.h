@@ -10,7 +10,8 @@
 
 #define STATE_DEVICES "devices.json"
 
-/* The number of devices that are kept: those that were measured last. */
+/* At most this many devices are kept. One more replaces the device whose last measurement is the
+ * oldest. */
 #define DEVICE_STORE_MAX 16U
 
 /* Limits of the stored names. */
@@ -60,5 +61,5 @@ int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char
  * returns, or the error of reading. */
 int state_load_devices(int state_fd, DeviceStore *ret, char **ret_error);
 
-/* Replaces STATE/devices.json. 0 or a negative errno; then the old file is unchanged. */
+/* Replaces STATE/devices.json, as atomic_file_write() does. 0 or a negative errno. */
 int state_write_devices(int state_fd, const DeviceStore *s);

@@ -30,7 +30,7 @@ int packs_write(int state_fd, const char *name, const void *bytes, size_t size);
  * pack. */
 int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
 
-/* Adds to *set the position of the pack's data on the device of the filesystem with that UUID. 0,
+/* Adds to *set the positions of the pack's data on the device of the filesystem with that UUID. 0,
  * -ENOMEM, or another negative errno if there is no usable pack. */
 int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
 
@@ -42,6 +42,6 @@ int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack 
 /* True if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
 
-/* True if packs for everyone exist and all of them are newer than the model, the model below `root`
+/* True if packs for everyone exist and none of them is older than the model, the model below `root`
  * that the distribution ships, and the configuration below `system_fd`. */
 bool packs_are_current(int state_fd, int system_fd, const char *root);

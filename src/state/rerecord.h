@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A request expires after this time, because nothing is replayed while its file exists. */
+/* A request expires after this time, because its stage is not replayed while its file exists. */
 #define RERECORD_MAX (7 * 24 * USEC_PER_HOUR)
 
 typedef struct Rerecord {
@@ -39,6 +39,6 @@ bool rerecord_is_requested(const Rerecord *x);
 /* True if a new recording of that stage of that user (boot: any user) was requested. */
 bool rerecord_matches(const Rerecord *x, Stage stage, uint32_t uid);
 
-/* Call it when a stage of that user was recorded: removes the request that the recording fulfils. 0
- * or a negative errno. */
+/* Removes the request that a recording of this stage and user fulfils. To be called when the stage
+ * was recorded. 0 or a negative errno. */
 int rerecord_done(const char *state_dir, Rerecord *x, Stage stage, uint32_t uid);

@@ -19,7 +19,8 @@ static uint64_t size_of(const RetainedFile *f, bool in_bytes)
     return in_bytes ? f->bytes : 1;
 }
 
-/* Returns the total of the files in the group that have the same owner as `of`. */
+/* Returns the number (or with `in_bytes` the size) of the files in the group that belong to the
+ * user of `of` and are not to be removed. */
 static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, Group g,
                       const RetainedFile *of, bool in_bytes)
 {

@@ -28,7 +28,7 @@ typedef struct RetainedFile {
 } RetainedFile;
 
 typedef struct RetentionQuota {
-    size_t count; /* for traces: the number of each stage */
+    size_t count; /* for traces: of each stage separately */
     uint64_t bytes;
     usec_t age;
 } RetentionQuota;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The state directory (/var/lib/headstart): its file names, and how the files are opened, locked,
- * read and replaced. Every program uses the directory through the functions in src/state. Only the
- * functions of rerecord.h log errors; all others return them. */
+ * read and replaced. The functions for these files are in src/state, except those for the history
+ * (measure/history.h). Only the functions of rerecord.h log errors; all others only return them. */
 
 #include "model/model.h"
 
@@ -35,7 +35,7 @@ int state_load_model_stages(int state_fd, Model **ret, char **ret_error);
  * contain the number), or the error of reading. */
 int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 
-/* Replaces STATE/model.json. 0 or a negative errno; then the old file is unchanged. */
+/* Replaces STATE/model.json, as atomic_file_write() does. 0 or a negative errno. */
 int state_write_model(int state_fd, const Model *m);
 
 /* Returns "boot.pack" or "login.pack"; NULL for a stage that has no pack. */

@@ -9,10 +9,10 @@
  * read again. */
 #define TRACE_SKIPPED_SUFFIX ".skipped"
 
-/* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
- * is added to a name that is taken), and creates the directories (0700) as needed. Then applies the
- * quotas, and ignores errors of that. The caller frees *ret_path. 0, or a negative errno; then no
- * trace was stored. */
+/* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; if that
+ * name is taken, -2, -3 … follows STAGE), and creates the directories (0700) as needed. Then
+ * applies the quotas (state_apply_quotas()) and ignores their errors. The caller frees *ret_path.
+ * 0, or a negative errno, for example of atomic_file_write(). */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
 /* The facts that identify a trace. */
@@ -46,16 +46,16 @@ void trace_names_done(TraceNames *t);
  * directory counts as empty. 0, -ENOMEM or the error of reading it. */
 int state_list_traces(int state_fd, TraceNames *ret);
 
-/* Reads a trace of the directory `dir_fd`. *ret_error: the reason why the file is bad, or NULL; the
- * caller frees it. 0, the result of trace_from_json(), or the error of reading. The function logs
- * nothing. */
+/* Reads a trace of the directory `dir_fd`. If the content is bad, *ret_error becomes the reason,
+ * which the caller frees. If reading fails, *ret_error is untouched. 0, the result of
+ * trace_from_json(), or the error of reading. The function logs nothing. */
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error);
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
 
 /* Removes files of STATE/traces that exceed the quotas of retention.h, as of `now` (wall clock),
- * and markers (attempt.h) whose file is gone. *ret_removed, which may be NULL, becomes the number
- * of removed files without the markers. 0, -ENOMEM, or the error of reading the directory. A file
- * that cannot be removed stays. */
+ * and markers (attempt.h) whose file is gone. *ret_removed becomes the number of removed files
+ * without the markers; `ret_removed` may be NULL. 0, -ENOMEM, or the error of reading the directory
+ * or the attributes of a file. It is no error if a file cannot be removed. */
 int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed);

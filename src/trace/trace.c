@@ -32,7 +32,7 @@ struct TraceIndex {
     PathEntry *paths;
     IdTable files;        /* path -> file */
     IdTable applications; /* file -> application */
-    uint64_t path_bytes;  /* full paths of all files */
+    uint64_t path_bytes;  /* of the full paths of all files */
 };
 
 static void index_free(struct TraceIndex *x)
@@ -147,8 +147,8 @@ int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret)
     return 0;
 }
 
-/* Finds or adds one path component. The hash key is the part of a PathEntry that holds
- * parent and name: one run of bytes. */
+/* Finds or adds one path component. The hash key is the part of a PathEntry that holds parent and
+ * name as consecutive bytes. */
 static int intern_name(Trace *t, uint32_t parent, const char *name, size_t length, uint32_t *ret)
 {
     char key[sizeof(uint32_t) + NAME_MAX];

@@ -50,7 +50,7 @@ typedef enum TraceFlags {
     TRACE_FOLLOWED = 1 << 9, /* the session cycle has learned which applications followed which */
     TRACE_LATE = 1 << 10, /* a boot: what was read between the mount of the root filesystem and the
                            * start of headstartd is missing */
-    TRACE_AUTOLOGIN = 1 << 11, /* a login that began before the boot had ended, without a greeter */
+    TRACE_AUTOLOGIN = 1 << 11, /* an automatic login: no greeter ran before it */
 } TraceFlags;
 
 typedef struct TraceVolume {
@@ -75,7 +75,7 @@ typedef struct TraceFile {
     uint64_t size_bytes;
     int64_t mtime_nsec; /* since the epoch; together with the size it identifies the version that
                            was recorded */
-    RangeSet resident;  /* byte ranges that begin at pages; empty for directories */
+    RangeSet resident;  /* byte ranges that begin at page boundaries; empty for directories */
 } TraceFile;
 
 typedef struct TraceApplication {
@@ -86,7 +86,7 @@ typedef struct TraceLifetime {
     uint32_t application; /* into applications */
     uint32_t pid;
     uint32_t uid; /* UID_INVALID: unknown */
-    usec_t start; /* since the stage's start; 0 if the application ran before */
+    usec_t start; /* since the stage's start; 0 if the application started before the stage */
     usec_t end;   /* USEC_INFINITY: still running when the stage ended */
 } TraceLifetime;
 
@@ -190,13 +190,13 @@ Trace *trace_free(Trace *t);
 DEFINE_CLEANUP(Trace *, trace_free);
 #define _cleanup_trace_ _cleanup_(trace_freep)
 
-/* The builder. Each function returns 0, -ENOMEM, -E2BIG or -EINVAL, and on success the index in
- * *ret. Strings are copied. Adding the same path, file or application again finds the first one. A
- * trace that was read has no index and cannot be extended: adding paths, files or applications
- * fails (-EINVAL).
- */
+/* The builder. Each function returns 0, -ENOMEM, -E2BIG or -EINVAL, and on success stores the
+ * number of the row in *ret. Strings are copied. Adding the same path, file or application again
+ * finds the first one. A trace that was read has no lookup tables, so that adding paths, files or
+ * applications fails (-EINVAL). */
 
-/* Frees the builder's tables, after which nothing can be added. trace_from_json() calls it. */
+/* Frees the builder's lookup tables. No path, file or application can be added after this call.
+ * trace_from_json() calls it. */
 void trace_end_building(Trace *t);
 
 /* Adds a copy of the volume, its strings and its metadata. */
@@ -210,13 +210,14 @@ int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uin
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 
-/* True if a filesystem was checked, that is, if a checker ran for ten seconds. Pure. */
+/* True if a filesystem was checked, that is, if a checker ran for at least ten seconds. Pure. */
 bool trace_has_fsck(const Trace *t);
 /* Adds a row; UIDs must rise (-EINVAL otherwise). */
 int trace_add_left_out(Trace *t, const TraceLeftOut *l);
 /* Adds a sample. Times must rise and totals must not fall (-EINVAL otherwise). */
 int trace_add_sample(Trace *t, const TraceSample *s);
-/* True if all samples follow these rules and there are at most TRACE_SAMPLES_MAX of them. */
+/* True if all samples follow the rules of trace_add_sample() and there are at most
+ * TRACE_SAMPLES_MAX of them. */
 bool trace_samples_valid(const Trace *t);
 /* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
@@ -232,8 +233,8 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 int trace_validate(const Trace *t);
 
 /* Returns one clause for log lines that lists what was left out for each of the first few users,
- * and the number of further users: "UID 1000: 30 opens, 2 files; UID 1001: …". The caller frees it.
- * NULL if nothing was left out or memory is short. */
+ * and the number of further users: "UID 1000: 30 opens, 2 files, page ranges of 1 files; UID 1001:
+ * …". The caller frees it. NULL if nothing was left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

@@ -111,7 +111,8 @@ typedef struct Member {
     json_object *value;
 } Member;
 
-/* Adds all members, even after one could not be added, because adding takes over the value. */
+/* Adds all members, even after one could not be added, because json_add_member() owns or frees each
+ * value. */
 static bool add_members(json_object *o, const Member *members, size_t n)
 {
     bool added = true;

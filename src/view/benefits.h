@@ -19,8 +19,8 @@ void benefits_done(Benefits *b);
  * that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
-/* Opens the state directory and reads the history as of now. 0, also if nothing was recorded yet
- * (then *ret_fd is -EBADF), or an error that was reported. */
+/* Opens the state directory and reads the history as of now. 0, also if there is no state directory
+ * (*ret_fd and *ret are then unchanged), or an error that was reported. */
 int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 
 /* Computes the benefit of each stage from b->history. 0 or -ENOMEM. */

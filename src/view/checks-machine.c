@@ -254,9 +254,8 @@ static void check_clock(Checks *checks)
         checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");
 }
 
-/* Checks the hardware clock. If it is wrong, the machine boots with a wrong time, until the network
- * corrects that.
- */
+/* Checks the hardware clock. If it is wrong, the machine has a wrong time from the start of the
+ * boot until the network corrects the time. */
 static void check_hardware_clock(Checks *checks, const Context *c)
 {
     uint64_t seconds;

@@ -20,7 +20,7 @@
 
 #include "config-paths.h"
 
-/* A pack is out of date if a larger percentage of its files has changed. */
+/* A pack is out of date if more than this percentage of its files has changed. */
 #define CHANGED_PERCENT_MAX 10U
 /* The free space below which the filesystem counts as full. A trace and a new model need less. */
 #define STATE_FREE_MIN (16U << 20)

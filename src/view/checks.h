@@ -3,7 +3,7 @@
 
 /* Checks what may keep headstart from helping on this machine. Each check says in plain words what
  * was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart status`
- * shows the quick checks that found a problem. */
+ * shows the checks of checks_add_state() whose result is not CHECK_OK. */
 
 #include "command/cli.h"
 #include "view/benefits.h"
@@ -56,5 +56,6 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd);
  * state_fd is negative if the directory does not exist. */
 void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
 
-/* Makes the slower checks: the model, packs against the files on the disk, and control sessions. */
+/* Makes the slower checks: the model, packs against the files on the disk, the history, and control
+ * sessions. */
 void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b);

@@ -22,8 +22,9 @@
 
 #include "config-paths.h"
 
-/* A sweep counts if at least SWEEP_SHARE_MIN of the pack was on one device and was read, and if it
- * was predicted to take at least SWEEP_USEC_MIN. */
+/* A sweep counts under three conditions: at least SWEEP_SHARE_MIN of the pack was on one volume, at
+ * least SWEEP_SHARE_MIN of its data was read, and the sweep was predicted to take at least
+ * SWEEP_USEC_MIN. */
 #define SWEEP_SHARE_MIN 0.9
 #define SWEEP_USEC_MIN  (20 * USEC_PER_MSEC)
 
@@ -36,8 +37,8 @@ typedef struct Devices {
     bool changed;
 } Devices;
 
-/* Returns the identity of the volume's disk. NULL if nothing identifies the disk, or out of memory.
- */
+/* Returns the identity of the volume's disk; the caller frees it. NULL if the volume has no disk or
+ * no UUID, if nothing identifies the disk, or if out of memory. */
 static char *identity_of(const Volume *v)
 {
     char *identity = NULL;
@@ -124,8 +125,9 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     return 0;
 }
 
-/* True if the status belongs to the pack in the state directory and the sweep was not disturbed: it
- * held the boot (`gate`), or it ran at the greeter and everything became resident (`idle`). */
+/* True if the status belongs to the pack in the state directory, the sweep read nearly all of the
+ * pack, and nothing disturbed it: it held the stage (`gate`), or it ran at idle priority and
+ * everything became resident (`idle`). */
 static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
                         usec_t *ret_duration)
 {
@@ -214,7 +216,7 @@ static void apply(const DeviceRecord *d, Volume *v)
               e.seeks_clear ? "" : "; too few measurements");
 }
 
-/* Measures the device if the mode still allows it, and applies its record. */
+/* Measures the device if the mode and the rest of the budget allow it, and applies its record. */
 static void load_volume(Devices *x, DevicesMode mode, Volume *v)
 {
     _cleanup_free_ char *identity = identity_of(v);

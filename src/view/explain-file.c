@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The most applications that are named for a file. */
+/* At most this many applications are named for a file. */
 #define APPLICATIONS_NAMED 3U
 
 /* What a pack contains of one file. */
@@ -128,8 +128,8 @@ static const char *why(const Context *c, const ModelStage *g, const ModelStageFi
 
 /* --- the applications that use a file --------------------------------------------------------- */
 
-/* Returns the paths of the applications of the stage that use the file most often, as "/usr/bin/sh,
- * /usr/bin/cat"; the caller frees it. NULL: none is known. */
+/* Returns a text with the paths of the applications of the stage that use the file most often:
+ * "/usr/bin/sh, /usr/bin/cat". The caller frees it. NULL: none is known, or out of memory. */
 static char *name_applications(const Model *m, const ModelStage *g, uint32_t file)
 {
     const ModelUse *best[APPLICATIONS_NAMED] = {0};
