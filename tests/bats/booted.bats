@@ -79,8 +79,8 @@ has_traces() {
 }
 
 # check_read_only PID: checks that the process of a unit sees everything read-only except its own
-# directories. /dev is not checked: it is a tmpfs, which stays writable with systemd 257, as with
-# ProtectSystem=strict.
+# directories. /dev is not checked: it is a tmpfs, and systemd 257 leaves it writable although
+# ReadOnlyPaths= names it, as it does with ProtectSystem=strict.
 check_read_only() {
     local pid=$1 d
     for d in / /etc /usr /home-real /root /var /var/lib /tmp /run /srv; do

@@ -101,7 +101,8 @@ device() {
 }
 
 # swept SECONDS TAKES POLICY OUTCOME RESIDENT: writes a report of headstart-replay for this boot,
-# with a start that many seconds from now, and plans.
+# and plans. According to the report, the replay starts SECONDS from now and takes TAKES
+# microseconds.
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \

@@ -45,7 +45,8 @@ stand_in() {
 }
 
 # Runs headstart-init for the filesystem, with the words of `prefix` before the command. The log of
-# headstart-init is in HS_TMP/kmsg. The end of the test ends the processes that it has started.
+# headstart-init is in HS_TMP/kmsg. The end of the test ends the processes that headstart-init has
+# started.
 init() {
     local p
     : >>"$HS_TMP/kmsg"
@@ -240,7 +241,8 @@ for _ in range(3):
     hs_wait 20 test -e "$HS_RUN/replay-boot.early"
     logged 0
 
-    # Without the marker, the unit replays a filesystem that is mounted later.
+    # If a filesystem is not mounted yet, the replay leaves no marker. The unit then replays this
+    # filesystem when it is mounted.
     truncate -s 16M "$HS_TMP/other.image"
     mkfs.ext4 -q "$HS_TMP/other.image"
     hs_loop "$HS_TMP/other.image"

@@ -12,8 +12,8 @@ setup() {
     OTHER=$HS_TMP/other # the state of the importing machine
 }
 
-# recorded N: learns the first N of the recorded days, with a login and a session of two people on
-# each.
+# recorded N: learns the first N traces of the recorded days, which contain a login and a session a
+# day of each of two people.
 recorded() {
     mkdir -p -m 700 "$HS_STATE/traces"
     local f
@@ -44,7 +44,7 @@ paths() {
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
     jq -e '(.learned | [.[]] | flatten | length == 0) and (has("chains") | not)' "$HS_TMP/out.model"
     ! grep -q -e bench -e second "$HS_TMP/out.model" || false
-    # Without --output=, standard output has the same content.
+    # Without --output=, standard output has the same content as the file.
     hs export >"$HS_TMP/out2.model"
     cmp "$HS_TMP/out.model" "$HS_TMP/out2.model"
 }

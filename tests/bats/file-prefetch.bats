@@ -55,8 +55,8 @@ resident() {
     say off
     opens a b c
     [ "$answer" = "opens 3 requests 0 used 0" ]
-    # What was learned is kept if the filesystem is mounted again, and then the reads reach the
-    # disk.
+    # What was learned is kept when the filesystem is mounted again. The caches are then cold, so
+    # reads reach the disk.
     say on
     hs_cold
     run ! resident b

@@ -12,8 +12,9 @@ setup() {
     need_command xz
 }
 
-# recorded N: learns the first N of the recorded days, with a login and a session of two people on
-# each, and adds packs, files that were set aside, and a file that does not belong to headstart.
+# recorded N: learns the first N traces of the recorded days, which contain a login and a session a
+# day of each of two people. Adds packs, files that were set aside, and a file that does not belong
+# to headstart.
 recorded() {
     need_loop
     hs_filesystem ext4 64

@@ -26,7 +26,7 @@ echo "\$*" >>"$HS_TMP/told"
 exec cat "$HS_TMP/forever"
 EOF
     chmod +x "$HS_TMP/bin/systemctl"
-    # Ends processes that hang.
+    # At the end of the test, this ends the processes that hang.
     hs_defer sh -c ": 1<>'$HS_TMP/forever'"
 }
 
@@ -56,7 +56,8 @@ told() {
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     hs_wait 10 told "restart --no-block headstart-refresh.timer"
     [ ! -e "$HS_STATE" ]
-    # The request is kept for a headstartd that cannot be notified now.
+    # The hook also leaves a request, with or without systemd. If no unit can be started, the
+    # refresh at the next boot finds this request.
     mkdir "$HS_STATE"
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     [ -e "$HS_STATE/refresh-wanted" ]

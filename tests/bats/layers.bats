@@ -505,7 +505,7 @@ old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\
 @test "the code uses the terms of the field" {
     run grep -nHE '\bspindle|\bfad(e|es|ed|ing)\b|_fade|\bsegments?\b|\bpieces?\b|\bworlds?\b|\bpartners?\b|\bbrought\b|\btruth\b|half_life' \
         src/*/*.[ch] units/*.in units/snippets/*
-    # Readers know the names of members that older versions wrote.
+    # The code that reads old files knows the names of members that older versions wrote.
     [ "$(grep -cE 'version == 1 [?]' <<<"$output")" -eq 2 ]
     run grep -vE 'version == 1 [?]|\[1\] = \{"halflife"' <<<"$output"
     echo "$output"

@@ -38,7 +38,8 @@ knows_all() {
     jq -e '.n_learned == 0' <<<"$output"
 }
 
-# The unit's MemoryMax= is 256M, so everything below must work with this much address space.
+# limited ARGUMENT…: runs headstart with as much address space as the unit may use memory
+# (MemoryMax=256M).
 limited() {
     prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" "$@"
 }
@@ -50,7 +51,7 @@ limited() {
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
-    # headstart learns one user's share of the path bytes of the flood.
+    # Of the flood, headstart learns as many files as one user's share of the bytes of paths allows.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
     # Both traces are known, so learning again reads neither of them.
     knows_all limited
@@ -114,7 +115,7 @@ END
     flood 1 login 1000 10 60 first
     flood 2 login 1001 15000 100 killer
     flood 3 login 1000 10 60 last
-    # The second model is larger than the limit of a file, so SIGXFSZ ends the process.
+    # The model with the second trace is larger than a file may be, so SIGXFSZ ends the process.
     run prlimit --fsize=2000 "$HEADSTART" --state="$HS_STATE" learn
     [ "$status" -eq 153 ]
     model '.learned | length == 1'

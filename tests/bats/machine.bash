@@ -17,7 +17,7 @@ print(tree(sys.argv[1], pathlib.Path(sys.argv[2])))' "$1" "$cache" | tail -n 1)
     tar -xf "$tar" -C "$HS_MNT" --numeric-owner --exclude='./dev/*' --exclude='./boot/*' \
         --exclude='./usr/lib/modules/*' --exclude='./usr/share/doc/*'
     DESTDIR=$HS_MNT meson install -C "$HS_BUILD" --no-rebuild --quiet >/dev/null
-    # The machine is a container, in which this condition would keep the units off.
+    # The machine is a container, in which this condition would prevent the start of the units.
     sed -i '/^ConditionVirtualization=!container$/d' "$HS_MNT"/usr/{,local/}lib/systemd/system/headstart-* 2>/dev/null ||
         true
     echo uninitialized >"$HS_MNT/etc/machine-id"

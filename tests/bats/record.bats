@@ -35,8 +35,9 @@ recorder_says() {
     return 1
 }
 
-# recorder_stop [STATUS]: ends the recorder, which must exit with this status (default: 0). Sets
-# TRACE to the trace of the (last) boot stage, and SHOWN to the output of headstart show for it.
+# recorder_stop [STATUS]: ends the recorder, which must exit with this status (default: 0). With
+# status 0 it sets TRACE to the only trace of a boot, and SHOWN to the output of headstart show for
+# it.
 recorder_stop() {
     kill -TERM "$RECORDER"
     local status=0
@@ -309,8 +310,8 @@ metadata_tree() {
     hs_filesystem ext4 512 -N 65536 -b 4096 -O ^flex_bg
     (cd "$HS_MNT" && mkdir d{0..19} && for d in d*; do touch "$d"/f{0..199}; done)
     for d in "$HS_MNT"/d*; do echo data >"$d/f7"; done
-    # The kernel must not read block bitmaps by itself at some moment after the mount, because no
-    # process needs them.
+    # The kernel must not read block bitmaps by itself at some moment after the mount: they would be
+    # resident although no process needs them.
     # shellcheck disable=SC2034 # hs_cold uses it
     HS_COLD_OPTIONS=relatime,no_prefetch_block_bitmaps
     hs_cold
@@ -617,8 +618,8 @@ def touch(name, flags=0):
 '"$2" "$HS_MNT" "$1" "${@:3}"
 }
 
-# left_out UID JQ-EXPRESSION: checks that the expression is true of the counts of what the trace
-# left out of that user's opens.
+# left_out UID JQ-EXPRESSION: checks that the expression is true of n_events, n_files and n_cut, by
+# which the trace counts what it left out of that user's opens.
 left_out() {
     # shellcheck disable=SC2016
     jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |
@@ -671,8 +672,8 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
     [ "$calls" -le 4000 ]
 }
 
-# True when the recorder has sampled the files while the stage runs, judged by its system calls so
-# far.
+# Checks by the recorder's system calls so far whether it has sampled the files while the stage
+# runs.
 all_sampled() {
     [ "$(grep -cE '(cachestat|syscall_0x1c3)\(' "$HS_TMP/strace")" -ge 160 ]
 }
@@ -772,7 +773,7 @@ for i in range(30000):
 @test "many directories by one user do not fill the tree of paths for everybody" {
     hs_filesystem ext4 256 -N 90000 -b 1024
     # 75 files, each below 1,000 directories of its own: few files and few bytes, but 75,000 names.
-    # 600 such files would fill a trace.
+    # 400 such files would reach the limit of names for all users (TRACE_RECORD_NAMES_MAX).
     local deep='
 make = sys.argv[3] == "make"
 os.chdir("user")

@@ -113,8 +113,9 @@ metadata() {
         all+=("/usr/bin/$name" "/usr/lib/lib$name.so.1.2")
     done
     learned "${all[@]}"
-    # Every program becomes another file, every library gets another name, and one package in ten is
-    # removed. The first path in the trace is the application that reads all files.
+    # One package in ten is removed. In each other package the program becomes another file, and the
+    # library gets another name. The first package stays, because its program is the application
+    # that reads all files of the trace.
     for ((i = 0; i < 500; i++)); do
         name=${names[i]}
         rm "$HS_MNT/usr/lib/lib$name.so.1.2"
@@ -209,7 +210,7 @@ metadata() {
     run -0 hs refresh
     [[ $output == "1 files changed"*"packs planned again." ]]
     [ ! -e "$HS_STATE/refresh-wanted" ]
-    # Nothing has changed, but the pack is planned again.
+    # Nothing has changed, so no pack is planned, but the request is removed.
     : >"$HS_STATE/refresh-wanted"
     hs refresh --quiet
     [ ! -e "$HS_STATE/refresh-wanted" ]
@@ -250,7 +251,8 @@ metadata() {
     hs plan --quiet
     cmp "$HS_STATE/boot.pack" "$copy"
     [ "$(stat -c %a "$copy")" = 600 ]
-    # The first of the two packs that exists is replayed, and the copy is the second.
+    # headstart-replay replays the first of the given packs that exists. Here this is the second
+    # one, the copy.
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/nowhere/boot.pack" "$copy"
     jq -e '.files == 2' <<<"$output"
     run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/nowhere" "$HS_TMP/nowhere2"

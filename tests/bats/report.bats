@@ -65,7 +65,8 @@ END
 }
 
 # Makes a journal in which the system manager starts a unit (from 1 s to 2.5 s after the start of
-# the kernel), another process pretends to start one, and another boot starts one.
+# the kernel) and reports another start after 90 s. Another process pretends to start a unit, and
+# another boot starts one.
 make_journal() {
     local remote=/usr/lib/systemd/systemd-journal-remote d=$HS_TMP/var/log/journal/0123456789abcdef0123456789abcdef
     [ -x $remote ] || skip "needs systemd-journal-remote"

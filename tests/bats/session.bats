@@ -52,8 +52,8 @@ session_stop() {
     [ "$status" -eq 0 ]
 }
 
-# Makes the daemon write its state, and sets DUMP to that file. Until the daemon has blocked
-# SIGUSR2, the signal would kill it. In that case dump fails and sends no signal.
+# Makes the daemon write its state, and sets DUMP to that file. Before the daemon has blocked
+# SIGUSR2, the signal would kill it; until then, dump sends no signal and fails.
 dump() {
     local blocked
     blocked=$(sed -n 's/^SigBlk:\s*//p' "/proc/$DAEMON/status")
@@ -214,7 +214,7 @@ block_resident() {
     hs_cold
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    # headstart reads about half of the data before the next cycle begins.
+    # headstartd reads about half of the data before the next cycle begins.
     hs_wait 30 dumped '.prefetch.read_bytes > 60000000'
     session_stop
 }
@@ -279,8 +279,8 @@ steady() {
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
     echo "reads of the second: $(($(hs_reads) - reads))"
-    # Blocks of directories and inodes cannot be locked. If the prefetcher did not list the
-    # directory, there would be more than 30 reads.
+    # Blocks of directories and inodes cannot be locked, so a few reads are accepted. If the
+    # prefetcher did not list the directory, there would be more than 30 reads.
     (($(hs_reads) - reads <= 8))
     # The application has exited and may start again, so everything is still requested.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
@@ -339,7 +339,8 @@ limit_memory() {
     HS_LIMIT="prlimit --data=$1"
 }
 
-# many_files N BYTES: adds N files with paths of that length to the model, opened once by user 1001.
+# many_files N BYTES: adds N files to the model, each with a path of BYTES bytes, as files that user
+# 1001 uses in every session.
 many_files() {
     python3 - "$HS_STATE/model.json" "$1" "$2" <<'END'
 import gzip, json, sys
@@ -450,8 +451,9 @@ plan() {
     HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plan --quiet "$@"
 }
 
-# learned_starts: records two sessions with that habit, and plans. A reclaimer may drop pages of a
-# session before the recorder has seen them, so the traces are edited to have all of every file.
+# learned_starts: records two sessions with that habit, learns them, and plans. A reclaimer may drop
+# pages of a session before the recorder has seen them. The traces are therefore edited: each file
+# counts as resident from its beginning to its end.
 learned_starts() {
     local i trace
     find "$HS_MNT" -type f -exec touch -d '10 days ago' {} + # no file counts as volatile
@@ -496,8 +498,8 @@ launched() {
         jq -e '.flags | index("replayed")'
 }
 
-# starts_in_memory N: starts the application as number N, with its set in memory. The check fails if a
-# reclaimer has dropped a part of the set before.
+# starts_in_memory N: starts the application for the N-th time, with its set in memory. The check
+# fails if a reclaimer has dropped a part of the set before this start.
 starts_in_memory() {
     find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
     as_user /bin/second --version >/dev/null

@@ -177,8 +177,8 @@ uid_of() {
     jq -e 'map(.stage) == ["boot", "login"]' <<<"$output"
     jq -e '.[0].uid == null and .[1].uid == 1000' <<<"$output"
     jq -e 'all(.[]; .flags == [] and .replayed == false)' <<<"$output"
-    # A boot is timed from the start of the kernel, a login from its own start. The three quiet seconds do
-    # not count.
+    # The time of a boot counts from the start of the kernel, and the time of a login from the start
+    # of its recording. The three quiet seconds at the end of a stage do not count.
     jq -e --argjson trace "$("$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json)" \
         '.[1].ready_usec > 0 and .[1].ready_usec <= $trace.duration_usec - 3000000' <<<"$output"
     jq -e --argjson up "$(awk '{ print int($1 * 1000000) }' /proc/uptime)" \
@@ -201,7 +201,7 @@ uid_of() {
     fake appear
     recorder_start
     now_says "Recording boot, waiting for the end of the boot"
-    # The file is as a killed writer leaves it.
+    # The history ends within a line, as a killed writer leaves it.
     mkdir -p "$HS_STATE"
     printf '{"version":1,"sta' >"$HS_STATE/history.jsonl"
     fake finished
@@ -388,8 +388,8 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(traces login)" -eq 2 ]
 }
 
-# session_of UID: checks that the session cycle works for that user; -1: for all users who are
-# logged in.
+# session_of UID: checks that the session cycle works for that user (-1: for all users who are
+# logged in).
 session_of() {
     rm -f "$HS_RUN/session.json"
     kill -USR2 "$RECORDER"
@@ -634,8 +634,9 @@ END
     run ! is_in before boot
 }
 
-# other_handover UID [BYTES]: starts a process of that user that offers a descriptor with other
-# bytes than headstart-init: with BYTES (in Python), or with "something else".
+# other_handover UID [BYTES]: starts a process of that user that offers a descriptor in place of
+# headstart-init. With the descriptor it sends BYTES (an expression in Python; default: "something
+# else").
 other_handover() {
     mkdir -p "$HS_RUN"
     python3 -c '
