@@ -70,8 +70,8 @@ typedef struct Places {
     ExtentList extents;
 } Places;
 
-/* Returns the place of the first extent of a file, if the file at that path is still the recorded
- * one. */
+/* Finds the place of the first extent of a file. Returns false if the deadline has passed, if the
+ * path now names another inode than in the trace, or if the file has no extent that can be read. */
 static bool find_place(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                        uint64_t *ret_length)
 {
@@ -231,8 +231,8 @@ static void add_moment(Timeline *t, const char *name, uint64_t at, usec_t start)
         timeline_add_mark(t, name, at - start);
 }
 
-/* Returns false if the moment is less than 2 % of the trace's duration away from the end of the
- * stage's jobs. That end already has a mark. */
+/* Returns false if the moment is at most 2 % of the trace's duration away from timing.ready, which
+ * already has a mark. */
 static bool is_other_moment(const Trace *t, usec_t at)
 {
     usec_t ready = t->timing.ready;
@@ -332,7 +332,7 @@ void plot_launch_done(PlotLaunch *l)
     trace_free(l->trace);
 }
 
-/* Returns whether `name` is the path of the application or the last part of this path. */
+/* Returns true if `name` is the path of the application or the last part of this path. */
 static bool has_name(const Trace *t, uint32_t application, const char *name)
 {
     char path[TRACE_PATH_MAX];
@@ -345,8 +345,8 @@ static bool has_name(const Trace *t, uint32_t application, const char *name)
     return strcmp(path, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
 }
 
-/* Returns an array with the number of opens of each application. The caller frees the array. NULL:
- * no memory. */
+/* Returns an array with the number of accesses of each application. The caller frees the array.
+ * NULL: no memory. */
 static size_t *count_opens(const Trace *t)
 {
     size_t *n = calloc(t->n_applications + 1, sizeof(*n));
@@ -428,9 +428,9 @@ static usec_t *find_starts(const Trace *t, usec_t from)
     return starts;
 }
 
-/* Marks the application as chosen, and in a session also the applications that start before its
- * start has ended. In a login other applications are not chosen, because everything starts at the
- * same time. *ret_end becomes the time at which the start ended, since the start of the stage. 0 or
+/* Marks the application as chosen. In a session, applications that start before this start has
+ * ended are chosen, too. In a login they are not, because all applications start at the same time.
+ * *ret_end becomes the time at which the start ended, since the start of the stage. 0 or
  * -ENOMEM. */
 static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_end)
 {

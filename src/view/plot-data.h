@@ -16,7 +16,8 @@ typedef enum TraceChoice {
 } TraceChoice;
 
 /* Reads the newest trace of the stage that `choice` allows. Traces that cannot be read are ignored.
- * 0, -ENOENT (there is none), or -ENOMEM. The function logs nothing. */
+ * 0, -ENOENT (there is none), -ENOMEM, or the error of state_list_traces(). The function logs
+ * nothing. */
 int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
 
 /* One start of an application in a trace. */
@@ -28,10 +29,11 @@ typedef struct PlotLaunch {
 
 void plot_launch_done(PlotLaunch *l);
 
-/* Finds the last start of an application in the newest trace of a session or login that has such a
- * start. `name`: its path or the last part of its path; NULL: the application that opened the most
- * files in the newest trace with a start. `choice` limits the traces. `before` (wall clock): only
- * starts before this moment count; USEC_INFINITY: all. 0, -ENOENT, or -ENOMEM. */
+/* Finds the last start of an application in the newest trace of a login or a session that has such
+ * a start. `name`: its path or the last part of its path; NULL: in the newest trace with a start,
+ * the started application with the most accesses. `choice` limits the traces. `before` (wall
+ * clock): only starts before this moment count; USEC_INFINITY: all. 0, -ENOENT, -ENOMEM, or the
+ * error of state_list_traces(). */
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
                      PlotLaunch *ret);
 
@@ -46,9 +48,9 @@ int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_
 int plot_make_timeline(const Context *c, int state_fd, const Trace *t, usec_t timeout,
                        Timeline *ret);
 
-/* Makes the timeline of one start of an application. It shows what the application opened and, in a
- * session, also what the applications opened that started meanwhile. The start ends when these
- * applications open nothing for LAUNCH_GAP_USEC, or after LAUNCH_MAX_USEC. `timeout`, *ret and the
- * results are as for plot_make_timeline(). */
+/* Makes the timeline of one start of an application. It shows what the application opened. In a
+ * session it also shows the accesses of other applications that started during this start. The
+ * start ends when these applications open nothing for LAUNCH_GAP_USEC, or after LAUNCH_MAX_USEC.
+ * `timeout`, *ret and the results are as for plot_make_timeline(). */
 int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t timeout,
                      Timeline *ret);

@@ -6,8 +6,8 @@
 #include "base/json-util.h"
 #include "view/show.h"
 
-/* Returns the expected number of bytes that a session needs, which is the sum of the probabilities
- * of all bytes. */
+/* Returns the expected number of bytes of these ranges that a session needs: the sum of the
+ * probabilities of all their bytes. */
 static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
 {
     double sum = 0;

@@ -292,7 +292,7 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
 }
 
 /* Makes the table of the opens that were left out because a user exceeded the share of one user.
- * NULL if nothing was left out and `always` is false. */
+ * Returns NULL if memory runs out, or if nothing was left out and `always` is false. */
 static Table *left_out_table(const Trace *t, bool always)
 {
     static const Column columns[] = {

@@ -78,8 +78,8 @@ static bool read_field(sd_journal *j, const char *key, char *buf, size_t size)
 
 /* Computes the time of the current entry since the start of the stage. In a boot the monotonic
  * clock is used, because the first correction of the machine's time does not change it. In a login
- * the wall clock is used, because the monotonic clock stands still in suspend. Returns false if the
- * entry has no time or is older than the stage. */
+ * or a session the wall clock is used, because the monotonic clock stands still in suspend. Returns
+ * false if the entry has no time or is older than the stage. */
 static bool read_time(sd_journal *j, const Trace *t, usec_t *ret)
 {
     usec_t start = t->stage == STAGE_BOOT ? t->start_boottime : t->start_realtime;
@@ -127,8 +127,8 @@ static int add_entry(sd_journal *j, const Trace *t, UnitStarts *units)
     return 0;
 }
 
-/* Adds the starts to the timeline. The weight is the time that a start took within the trace, in
- * microseconds. */
+/* Adds the starts to the timeline, and returns their number or -ENOMEM. The weight is the time that
+ * a start took within the trace, in microseconds. */
 static int add_spans(UnitStarts *units, const Trace *t, Timeline *timeline)
 {
     for (size_t i = 0; i < units->n; i++) {

@@ -139,8 +139,8 @@ int read_ahead_find(int sys_fd, Volume *v)
 {
     char path[512];
 
-    /* The bdi of the superblock determines the value. btrfs has a separate bdi with its own
-     * number. */
+    /* The kernel reads ahead by the value in the bdi of the superblock. btrfs has a separate bdi
+     * with its own number. */
     if (strcmp(v->fstype, "btrfs") != 0)
         snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(v->mount_dev),
                  minor(v->mount_dev));

@@ -124,8 +124,9 @@ static int walk_block(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t
     return w->r < 0 ? BLOCK_ABORT : 0;
 }
 
-/* Adds the blocks of the extent tree below the inode. The level above the last one contains the
- * block numbers of the last level, so the last level itself is not read. */
+/* Adds the blocks of the extent tree below the inode. If the tree has one level, the inode contains
+ * the numbers of its blocks, so these blocks are not read. In a deeper tree, libext2fs reads the
+ * blocks of all levels. */
 static int add_extent_tree(Ext2Metadata *m, ext2_ino_t ino, struct ext2_inode *inode,
                            RangeSet *ranges)
 {

@@ -14,10 +14,9 @@ typedef struct Ext2Metadata Ext2Metadata;
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
 /* Does the same as ext2_metadata_open() for a volume. The device is opened by its number, because
- * its name may belong to another device by now. A removable disk is refused, unless the root
- * filesystem is on it, because anyone can attach a disk with damaged metadata, and headstart would
- * parse it as root. -EPERM (removable), -ENXIO (the volume has no device), or as
- * ext2_metadata_open(). */
+ * its name may belong to another device by now. A volume on a removable disk is refused unless it
+ * is the root filesystem: anyone can attach a disk with damaged metadata, and headstart would parse
+ * it as root. -EPERM (removable), -ENXIO (the volume has no device), or as ext2_metadata_open(). */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);

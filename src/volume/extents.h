@@ -20,7 +20,7 @@ typedef struct ExtentList {
 void extent_list_done(ExtentList *l);
 #define _cleanup_extent_list_ _cleanup_(extent_list_done)
 
-/* The most extents that are kept of one file: 2.4 MB. */
+/* The maximum number of extents that are kept of one file. They take 2.4 MB. */
 #define EXTENTS_PER_FILE_MAX 100000U
 
 /* Reads all extents of the file up to FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is

@@ -190,9 +190,9 @@ static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **
     return 0;
 }
 
-/* A block that several inodes share (one holds sixteen inodes) gets the highest of their
- * probabilities. Neighbours with equal probabilities become one range. Works in place; returns how
- * many ranges remain. */
+/* Merges the blocks in place, and returns how many ranges remain. A block that several inodes share
+ * (a block of 4096 bytes holds sixteen inodes of 256 bytes) gets the highest of their
+ * probabilities. Neighbouring blocks with equal probabilities become one range. */
 static size_t merge_blocks(PredictedRange *blocks, size_t n)
 {
     uint64_t last_block = UINT64_MAX;

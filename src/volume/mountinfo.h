@@ -29,8 +29,8 @@ void mount_table_done(MountTable *t);
  * *ret_bad (may be NULL). 0 or -ENOMEM. */
 int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
 
-/* Returns the last mount at "/" of the table, which covers the others there, or NULL if there is
- * none. The result is borrowed from the table. */
+/* Returns the last mount of the table whose target is "/", or NULL if there is none. The result
+ * covers the other mounts there, and is borrowed from the table. */
 const Mount *mount_table_root(const MountTable *t);
 
 /* Returns true if filesystems of this type keep their data on a local block device. Only the name

@@ -32,9 +32,8 @@ static int append(PlacedRangeList *l, const PlacedRange *range, uint64_t start, 
     return 0;
 }
 
-/* Returns the first extent of the contiguous stretch to which extent i belongs. Filesystems split
- * long stretches into several extents.
- */
+/* Returns the index of the first extent of the contiguous stretch to which extent i belongs.
+ * Filesystems split long stretches into several extents. */
 static size_t run_of(const Extent *extents, size_t i)
 {
     while (i > 0 && extents[i - 1].logical + extents[i - 1].length == extents[i].logical &&

@@ -21,8 +21,8 @@ static bool has_entries(int dir_fd)
            directory_next(dir);
 }
 
-/* Decides about a file that is missing. `fd` is the nearest object above the file that exists, and
- * `above` is its path. */
+/* Decides about a file that is missing. `fd` is the nearest existing object above the file, and
+ * `above` is the path of this object below the root. */
 static Presence judge(const VolumeTable *volumes, int fd, const char *above)
 {
     struct statx st;

@@ -16,15 +16,15 @@ typedef enum Presence {
 
 /* Looks up `root` + `path`. Symlinks are not followed, because a symlink can lead to an automount.
  * If the path leads through a symlink or lies below an automount, the result is PRESENCE_UNKNOWN.
- * Let D be the directory that should contain the first missing component. A missing file counts as
- * gone if D was replaced by another object, or if D
- * - lies on a volume of the table and not below an automount,
- * - is not encrypted by its filesystem (fscrypt shows other names without the key),
- * - is not empty (a mount point without its filesystem is empty), and
- * - is not /home: a missing home may be on a disk, in a container file (systemd-homed) or on a
- * server that is not available now.
+ * Let D be the directory that should contain the first missing component. If D is /home, the result
+ * is PRESENCE_UNKNOWN: a missing home may be on a disk, in a container file (systemd-homed) or on a
+ * server that is not available now. If D is another directory, the file counts as gone if an object
+ * that is no directory has replaced D, or if D
+ * - lies on a volume of the table,
+ * - is not encrypted by its filesystem (fscrypt shows other names without the key), and
+ * - is not empty (a mount point without its filesystem is empty).
  *
- * Unless the result is PRESENCE_THERE, *ret_above is the length of the part of `path` that exists,
+ * If the result is PRESENCE_GONE, *ret_above is the length of the part of `path` that exists,
  * without a slash at its end (0: the root itself). */
 Presence presence_find(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above);

@@ -16,8 +16,9 @@ typedef enum RootKind {
     _ROOT_KIND_INVALID = -EINVAL,
 } RootKind;
 
-/* Returns the kind of the filesystem that is mounted on "/". *ret_subvolume is borrowed from the
- * table: the path of the snapshot, or NULL. _ROOT_KIND_INVALID if the table has no mount on "/". */
+/* Returns the kind of the filesystem that is mounted on "/", or _ROOT_KIND_INVALID if the table has
+ * no mount on "/". *ret_subvolume becomes the path of the snapshot, which is borrowed from the
+ * table, or NULL if the root is no snapshot. */
 RootKind root_kind(const MountTable *t, const char **ret_subvolume);
 
 const char *root_kind_to_string(RootKind k); /* "plain", "snapshot", … */

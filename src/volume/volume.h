@@ -2,8 +2,9 @@
 #pragma once
 
 /* Volumes are the local block-backed filesystems of a machine, with facts about the devices below
- * them. The facts come from libblkid and sysfs, through device-mapper, md and partitions.
- * volume_table_read() takes a snapshot, and decisions use only the snapshot. */
+ * them. sysfs has these facts; the reader follows device-mapper, md and partitions down to the
+ * disk. The UUIDs come from the kernel or from libblkid. volume_table_read() takes a snapshot, and
+ * decisions use only the snapshot. */
 
 #include "base/macros.h"
 #include "base/vocabulary.h"
@@ -48,16 +49,16 @@ typedef struct VolumeTable {
 void volume_table_done(VolumeTable *t);
 #define _cleanup_volume_table_ _cleanup_(volume_table_done)
 
-/* Reads mountinfo, sysfs and the superblocks of every local block-backed filesystem mounted at or
- * below `prefix` ("/" for all). sys_fd is the directory below which /proc and /sys are read
- * (AT_FDCWD: this machine); with a fixture, no device and no mounted filesystem is opened. Unknown
- * facts are empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
+/* Reads mountinfo, and the facts of every local block-backed filesystem that is mounted at or below
+ * `prefix` ("/" for all). sys_fd is the directory below which /proc and /sys are read (AT_FDCWD:
+ * this machine); with a fixture, no device and no mounted filesystem is opened. Unknown facts are
+ * empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
  * it. A filesystem that is not removable is preferred, then the one that comes first in the table.
- * The others lose it, and with it all data that is stored by UUID. volume_table_read() calls
- * this. */
+ * The others lose the UUID, so data that is stored by this UUID does not apply to them.
+ * volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);
 
 /* Returns the volume with that st_dev, or NULL. */
@@ -73,8 +74,9 @@ int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encr
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);
 
-/* Pure: determines the class by bus, name and flags. mmcblk: emmc if `mmc_type` is "MMC", else sd.
- * nbd, rbd and drbd: netdisk. virtio, xen or loop devices with the rotational flag: unknown,
- * because their flag may be set although the storage below does not rotate. Other disks: hdd if
- * rotational, else ssd. No disk (""): unknown. `mmc_type` may be NULL. */
+/* Pure: determines the class by the disk's name, rotational flag and type. mmcblk: emmc if
+ * `mmc_type` is "MMC", else sd. nbd, rbd and drbd: netdisk. virtio, xen or loop devices with the
+ * rotational flag: unknown, because their flag may be set although the storage below does not
+ * rotate. Other disks: hdd if rotational, else ssd. No disk (""): unknown. `mmc_type` (of
+ * device/type in sysfs) may be NULL. */
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type);

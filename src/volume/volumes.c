@@ -134,7 +134,9 @@ static int probe_uuid(Volume *v)
     return r;
 }
 
-/* Reads st_dev and UUID from the mounted filesystem. */
+/* Reads st_dev and, with Linux 6.9 or later, the UUID from the mounted filesystem. Without an
+ * answer from the kernel, the UUID is read from the device. Returns 1 if the UUID was found, 0 if
+ * not, or -ENOMEM. */
 static int read_filesystem(Volume *v)
 {
     _cleanup_close_ int fd =
