@@ -12,16 +12,17 @@
  *     HEADSTART_FAULTS_PROGRAM
  *         The file name of the program in which this happens. Other programs run undisturbed.
  *     HEADSTART_FAULTS_OUTPUT
- *         The file to which lines `list|failed FUNCTION NUMBER SITE` are appended.
+ *         The file to which lines `list|failed FUNCTION NUMBER SITE` are appended, and a line
+ *         `library crashed 0 0` if a library crashes.
  *
  * A call site is the function and the nearest addresses of the program on the stack, up to four.
  * One address is not enough, because one call in grow_array() serves every table. Calls without the
- * program on the stack (by the loader, before main) do not count.
+ * program on the stack (by the loader, before main) have no call site and are not listed.
  *
  * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
  * arm64 ABI pass the arguments of all these calls in the same way. These declarations contradict
- * those of the C library, so no header that declares one of the wrapped functions may be
- * included. */
+ * those of the C library, so a wrapper has another name in C (wrap_NAME), and only its assembler
+ * name is that of the function. */
 
 #include <dlfcn.h>
 #include <errno.h>

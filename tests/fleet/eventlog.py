@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads from a Spark event log which executors ran the tasks, how deep the tree of stages is, and
-that the tasks of a killed executor ran again."""
+"""Reads from a Spark event log which executors ran the tasks and how deep the tree of stages is, and
+checks that the tasks of a killed executor ran again."""
 
 import json
 from dataclasses import dataclass, field

@@ -39,8 +39,8 @@ static int before(void *arg)
 static int opened[4096];
 static size_t n_opened;
 
-/* Replaces the descriptors in the input. The kernel would return descriptors of this process, and
- * the numbers in the input are none. */
+/* Replaces the descriptors in the input. The kernel would return open descriptors of this process,
+ * and the numbers in the input are arbitrary. */
 static void own_descriptors(uint8_t *data, size_t size)
 {
     for (size_t at = 0; size - at >= sizeof(struct fanotify_event_metadata);) {

@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Repeats the first line, or changes the JSON of the lines. */
+/* Changes bytes or the JSON of the lines. In some cases repeats the first line before it changes
+ * the JSON. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

@@ -75,7 +75,7 @@ static void run_file(const char *path, unsigned long n_mutations)
     LLVMFuzzerTestOneInput(original, size);
     memcpy(input, original, size);
     for (size_t i = 0, n = size; i < n_mutations; i++, n_runs++) {
-        if (i % 8 == 0) { /* at most eight mutations of one input in a row */
+        if (i % 8 == 0) { /* at most eight mutations lie between file and input */
             memcpy(input, original, size);
             n = size;
         }

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
-/* Changes one field in place, so that counts and windows stay right, or changes bytes. */
+/* Changes one field in place, so that all other fields keep their positions, or changes bytes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Messages of the process connector. A socket pair replaces the netlink socket. Input: messages,
- * each after its size in two bytes. Between two messages the process with the PID of the next two
- * bytes opens a file, and the batch ends. */
+ * each after four bytes: the size of the message, and the PID of a process. After the message this
+ * process opens a file, and the batch ends. */
 
 #include "fuzz.h"
 

@@ -95,8 +95,8 @@ static int new_trace(FuzzRandom *r, Trace **ret)
                            ret);
 }
 
-/* Adds a node to the path tree and a file of that path. A trace that was read has no index of its
- * paths, so the node needs no entry in an index. */
+/* Adds a node to the path tree and a file of that path. The trace is only written afterwards, and
+ * writing uses no index, so the node gets no entry in the index of paths. */
 static int add_file(FuzzRandom *r, Trace *t)
 {
     char name[32];

@@ -39,15 +39,15 @@ typedef struct FuzzRandom {
 uint64_t fuzz_random(FuzzRandom *r);
 /* Returns a number below n; 0 if n is 0. */
 uint64_t fuzz_below(FuzzRandom *r, uint64_t n);
-/* Returns a number that is likely to reach a limit: small, a power of two and its neighbours, or
- * any. */
+/* Returns a number that is likely to reach a limit: a small one, a power of two or one of its
+ * neighbours, a multiple of 4096, or any. */
 uint64_t fuzz_number(FuzzRandom *r);
 
-/* Changes one number or one string of a JSON text. The syntax stays valid. Returns the new size;
- * `size` if the text has nothing to change or would exceed max_size. */
+/* Changes one number or one string of a JSON text. In most cases the syntax stays valid. Returns
+ * the new size; `size` if the text has nothing to change or would exceed max_size. */
 size_t fuzz_json_mutate(FuzzRandom *r, uint8_t *data, size_t size, size_t max_size);
 
-/* Copies `text` into the input if it fits. Returns its size, or 0 if it does not fit. Frees text.
+/* Copies `text` into the input if it fits. Returns its size, or 0 if it does not fit. Frees `text`.
  */
 size_t fuzz_take_text(uint8_t *data, size_t max_size, char *text, size_t size);
 
@@ -55,11 +55,12 @@ size_t fuzz_take_text(uint8_t *data, size_t max_size, char *text, size_t size);
  * is in /dev/shm, or in /tmp if /dev/shm cannot be written. It is created at the first call and
  * removed at exit. */
 int fuzz_root(void);
-/* Writes the file below fuzz_root(), and the directories above it. */
+/* Writes the file below fuzz_root(). Makes the directories above the file if they are missing. */
 void fuzz_root_put(const char *path, const void *data, size_t size);
 
-/* Splits the input at the first line that is `---`. Returns the size of the first part; *ret_rest
- * and *ret_rest_size are the second part. */
+/* Splits the input at the first line `---` that follows another line. Returns the size of the first
+ * part; *ret_rest and *ret_rest_size are the second part. Without such a line the second part is
+ * empty. */
 size_t fuzz_split(const uint8_t *data, size_t size, const uint8_t **ret_rest,
                   size_t *ret_rest_size);
 

@@ -3,7 +3,7 @@
 #
 # OSS-Fuzz's build.sh for headstart. OSS-Fuzz sets CC, CFLAGS, LIB_FUZZING_ENGINE and OUT; the image
 # has the packages that tests/run lists. The programs run in another image without these packages,
-# so their libraries are copied to $OUT/lib.
+# so the libraries of the programs are copied to $OUT/lib.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
@@ -22,8 +22,8 @@ tests/fuzz/make-corpus "$build" "$build/corpus"
 mkdir -p "$OUT/lib"
 for t in "${targets[@]}"; do
     cp "$build/tests/fuzz/$t" "$OUT/"
-    # This copies all libraries but the C library, which the sanitizer's runtime must share with the
-    # system.
+    # Copies all libraries except those of the C and C++ runtimes. The sanitizer's runtime and the
+    # program must use the same ones, those of the system.
     ldd "$build/tests/fuzz/$t" | awk '$2 == "=>" { print $3 }' |
         grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' |
         xargs -r cp --no-clobber --dereference --target-directory="$OUT/lib"

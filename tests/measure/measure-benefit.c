@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Simulates histories of sessions with a known true effect of replay. It prints after how many
+/* Simulates histories of sessions with a known true effect of replay. Prints after how many
  * sessions a harmful policy is switched off, how often a policy that gains time is switched off,
- * and how often the interval contains the true effect: docs/benefit.md.
+ * and how often the interval contains the true effect. docs/benefit.md has the results.
  *
  *     measure-benefit [HISTORIES]     the table
  *     measure-benefit --curve         sessions and share of policies that are off, for plot-benefit
@@ -23,7 +23,7 @@
 typedef enum Shape {
     SHAPE_NORMAL, /* logarithms of durations are normal */
     SHAPE_HEAVY,  /* one session in ten takes up to three times as long */
-    SHAPE_DRIFT,  /* the machine gets 40 % slower over the history, half of it at once */
+    SHAPE_DRIFT,  /* the machine gets 20 % slower over the history, and a further 20 % at once */
     _SHAPE_MAX,
 } Shape;
 
@@ -94,8 +94,8 @@ static int compare_unsigned(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Simulates histories; off[] becomes the session at which each policy was switched off (SESSIONS +
- * 1: never). */
+/* Simulates histories. off[] becomes, for each history, the number of the session after which the
+ * policy was switched off (SESSIONS + 1: never), in ascending order. */
 static int run(const Scenario *s, unsigned histories, unsigned *off, bool print)
 {
     unsigned n_off = 0, n_contain = 0, n_interval = 0, n_control = 0;

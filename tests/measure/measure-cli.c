@@ -23,7 +23,7 @@
 
 #define START     (UINT64_C(1760000000) * USEC_PER_SEC)
 #define RUNS_MAX  1000U
-#define LOGINS    40U /* from which the chains have learned */
+#define LOGINS    40U /* the chains learn from this many logins */
 #define USED_EACH 60U /* applications that each login starts */
 
 #define MUST(call)                                              \

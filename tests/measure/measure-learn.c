@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Measures the cost of `headstart learn` for one more trace plus the model's part of `headstart
- * plan`, after a number of learned traces: CPU seconds by step, and the peak of resident memory.
+/* Measures what two commands cost after LEARNED traces have been learned: `headstart learn` of one
+ * more trace, and the part of `headstart plan` that reads the model and predicts. Prints the CPU
+ * seconds of each step, and the peak of resident memory up to its end.
  *
  *     measure-learn [LEARNED [FILES APPLICATIONS ACCESSES]]   default 16 8000 150 20000
- *     measure-learn --trace [FILES APPLICATIONS ACCESSES]     writing one trace only */
+ *     measure-learn --trace [FILES APPLICATIONS ACCESSES]     makes and writes one trace only */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -44,7 +45,8 @@ static usec_t now_after(const Trace *t)
     return t->start_realtime + USEC_PER_HOUR;
 }
 
-/* prepare() runs in a child process, so that its memory does not count. */
+/* Writes a model of the learned traces, and one further trace. Runs in a child process, so that its
+ * memory does not count. */
 static void prepare(int dir, const SyntheticParameters *base, unsigned learned)
 {
     _cleanup_model_ Model *m = model_new(DECAYED_SUM_HALFLIFE_DEFAULT);

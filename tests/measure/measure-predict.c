@@ -57,7 +57,7 @@ static const Line lines[] = {
         {"epcm", "", false, 0, false},
 };
 
-/* Sums over the seeds. */
+/* Sums over the seeds, except `least` and `most_waste`, which are extremes. */
 typedef struct Sums {
     double hit, of_oracle, least, cache, coverage, first, waste, most_waste, read_mb, log_loss,
             next;
@@ -173,7 +173,8 @@ static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t
     return 0;
 }
 
-/* Prints the reliability of predictors at a horizon long enough for probabilities of all sizes. */
+/* Prints the reliability of predictors with an infinite horizon, so that probabilities of all sizes
+ * occur. */
 static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
 {
     static const Line which[] = {
