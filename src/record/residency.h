@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the pages of a file that are in the page cache. mincore(2) reports each page. In files
- * larger than a window cachestat(2) first finds the windows with resident pages, so a sparse file
- * of 8 EiB takes one call. If cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
+/* Finds the pages of a file that are in the page cache. mincore(2) reports each page. In a file
+ * larger than a window (1,024 pages), cachestat(2) first finds the windows with resident pages, so
+ * a sparse file of 8 EiB takes one call. If cachestat is missing, lseek(SEEK_DATA) leaves out the
+ * holes. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -12,8 +13,8 @@
  * reports every page of other users' files as resident. */
 bool residency_is_observable(void);
 
-/* The most windows of 1,024 pages that are read for one file, and the most calls that search for
- * them. They suffice for 8 GiB of data at 4 KiB a page if every window holds a few pages. */
+/* The maximum number of calls for one file: those that read a window, and those that search for
+ * windows. It suffices for 8 GiB of data at 4 KiB a page if every window holds a few pages. */
 #define RESIDENCY_CALLS_MAX 8192U
 
 /* Reads the resident byte ranges of an open regular file (or block device) of `size` bytes, in

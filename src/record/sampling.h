@@ -4,8 +4,8 @@
 /* Samples which pages of the opened files are resident while a stage runs. Pages that were read
  * early in a long stage may have left the cache before it ends, because memory was short or a
  * reclaimer evicts cold pages. Therefore each file is sampled shortly after it was opened, and once
- * more later. Pages that are resident at either time were read by the stage. Sampling reads nothing
- * from the disk. */
+ * more later. Pages that are resident at either time count as read by the stage. Sampling reads
+ * nothing from the disk. */
 
 #include "base/ranges.h"
 #include "record/event-log.h"
@@ -19,9 +19,9 @@
 /* The time before the first round, and between two rounds. A boot that ends before the first round
  * is never sampled, so that sampling costs it nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
-/* The most files and the longest time of one batch, after which the event queue is read again, and
- * the longest time for one file. Pages that are not found in that time are found by the second
- * sample of the file or at the end of the stage. */
+/* The limits of one batch (number of files, and time), after which the event queue is read again,
+ * and the limit of the time for one file. Pages that are not found in that time are found by the
+ * second sample of the file or at the end of the stage. */
 #define SAMPLING_BATCH_FILES 200U
 #define SAMPLING_BATCH_USEC  (20 * USEC_PER_MSEC)
 #define SAMPLING_FILE_USEC   (5 * USEC_PER_MSEC)

@@ -12,7 +12,7 @@ typedef struct StageMetadata {
     RangeSet ranges; /* bytes of the block device */
     MetadataSource source;
     MetadataDeriver *deriver; /* NULL until it is needed */
-    int volume_fd;            /* of the deriver */
+    int volume_fd;            /* used by the deriver */
 } StageMetadata;
 
 void stage_metadata_done(StageMetadata *m);

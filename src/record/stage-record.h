@@ -45,7 +45,7 @@ typedef struct StageRecord {
                            /proc */
 } StageRecord;
 
-/* 0 or -ENOMEM. */
+/* Makes an empty record. Returns 0 or -ENOMEM. */
 int stage_record_init(StageRecord *s);
 void stage_record_done(StageRecord *s);
 
@@ -53,7 +53,8 @@ void stage_record_done(StageRecord *s);
  * stay. If no interval preceded the stage, the caller has emptied the log. */
 void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start);
 
-/* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
+/* Converts a time since `zero_boottime` to the time since the stage began. The result for a time in
+ * the interval before the stage is 0. */
 usec_t stage_record_time(const StageRecord *s, usec_t at);
 
 /* The time between two samples at the beginning of a stage. */
@@ -67,6 +68,6 @@ bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call
- * of a stage counts. The caller should call it at once: the totals at the time of the call count as
- * the totals at that point. */
+ * of a stage counts. The caller should call the function at once, because the totals in `now` count
+ * as the totals at that point. */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

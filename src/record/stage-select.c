@@ -9,12 +9,12 @@
 typedef struct Candidate {
     StageObject o;
     bool is_root, several; /* opened or run by root; opened by several runs, or executed */
-    uint32_t run;          /* the first that opened it */
+    uint32_t run;          /* the first run that opened it */
     size_t first;          /* its first event; 0 for an object that only runs refer to */
     size_t turn;
 } Candidate;
 
-/* Sorts by user, then the likeliest first. */
+/* Compares by user; of one user's objects the likeliest comes first. */
 static int compare_likelihood(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;

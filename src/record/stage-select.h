@@ -18,9 +18,9 @@ typedef struct StageObject {
 /* Lists every object that was opened, or that a run of an application refers to, the likeliest to
  * be needed again first:
  *
- * - An object that root opened is charged to root. Any other object is charged to the first user
- *   who opened it.
- * - Among the objects of one user, running programs and objects that several runs of applications
+ * - An object that root opened or ran is charged to root. Any other object is charged to the first
+ *   user who opened it or, if it was not opened, ran it.
+ * - Among the objects of one user, executed programs and objects that several runs of applications
  *   opened come first. The others follow in the order of their first open.
  * - Users take turns, so that what they share (the time, and the total size of the trace) is
  *   divided evenly. Root gets four places in each turn, because it represents the whole system.

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Makes a trace of a stage's record in two steps: the metadata must be observed before anything
- * else is done, because resolving paths and libext2fs read metadata themselves. Between the two
- * steps the caller reads the events that are still queued. */
+ * else is done, because libext2fs reads metadata itself, and so does the kernel when a path is
+ * resolved. Between the two steps the caller reads the events that are still queued. */
 
 #include "record/observer.h"
 #include "trace/trace.h"
@@ -23,6 +23,6 @@ DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
  * negative errno. */
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret);
 
-/* Returns the path as traces name it, relative to the root; it is not copied. NULL if `path` is not
- * below the root. */
+/* Returns the path as traces name it, that is, as if `root` were "/". The result points into
+ * `path`, or is the constant "/". NULL if `path` is not below the root. */
 const char *trace_path_below(const char *root, const char *path);

@@ -33,8 +33,8 @@ typedef enum Shared {
  * one user take several seconds. */
 #define STAGE_END_USEC (60 * USEC_PER_SEC)
 
-/* The most rows. Users who find no free row, for example subordinate UIDs of containers, share row
- * 0 with unknown users. */
+/* The maximum number of rows. Users who find no free row, for example subordinate UIDs of
+ * containers, share row 0 with unknown users. */
 #define USER_SHARES_MAX 512U
 
 typedef struct UserShare {

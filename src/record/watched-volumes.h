@@ -26,12 +26,12 @@ void watched_volumes_done(WatchedVolumes *w);
  * mounted, because another filesystem may get their st_dev. A filesystem that is encrypted better
  * than the store is not marked (volume/encryption.h); one line is logged. A filesystem that cannot
  * be marked is left out. 0, -ENOMEM, -EPERM (the first mark was refused), or the error of reading
- * mountinfo. */
+ * mountinfo or the encryption of the store. */
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
-/* True if watched_volumes_update() would find another set of filesystems. Reads only mountinfo:
- * mounts change often while a machine boots, but filesystems on disks rarely do. < 0: the error of
- * reading mountinfo. */
+/* Returns 1 if watched_volumes_update() would find another set of filesystems, 0 if not, or the
+ * negative errno of reading mountinfo. It reads only mountinfo: mounts change often while a machine
+ * boots, but filesystems on disks rarely do. */
 int watched_volumes_changed(const WatchedVolumes *w, const char *root);
 
 /* True if the trace may name this opened file of a filesystem (NULL: an unknown filesystem). Also

@@ -453,7 +453,8 @@ static void workers_free(Worker *workers, size_t n)
 }
 
 /* Returns the number of workers of a stream: at most one per four descriptors, but at least one.
- * Each worker may hold a path, a file and chunks in flight at the same time. */
+ * Each worker may have descriptors of a path, of a file and of chunks in flight open at the same
+ * time. */
 static unsigned workers_of(const Stream *s, uint32_t descriptors)
 {
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));

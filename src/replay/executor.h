@@ -22,7 +22,7 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;          /* done only when everything is resident */
+    bool wait;          /* the replay is done only when everything is resident */
     bool skip_resident; /* request only what is not resident, because an application may already
                            have read a part */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
@@ -38,9 +38,9 @@ typedef struct Replay Replay;
  * blocks done_signal and every signal that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
-/* Stores the counts so far in *ret. True if the replay is done; then *ret_error (may be NULL) is 0,
- * or the negative errno of finding the filesystems or of allocating memory. Operations that were
- * not begun count as stopped. */
+/* Stores the counts so far in *ret. Returns true if the replay is done; *ret_error is then 0, or
+ * the negative errno of finding the filesystems or of allocating memory. `ret_error` may be NULL.
+ * Operations that were not begun count as stopped. */
 bool replay_result(Replay *x, ReplayResult *ret, int *ret_error);
 
 /* Changes order and priority of the remaining operations, because a deadline has passed or a login
@@ -51,7 +51,8 @@ void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class);
  * done soon. */
 void replay_stop(Replay *x);
 
-/* Sets done[i], when the replay is done, for each volume of the pack that was mounted. */
+/* Sets done[i] to true for each volume i of the pack that was mounted. To be called when the replay
+ * is done. */
 void replay_mark_mounted(const Replay *x, bool *done);
 
 /* Frees the replay. To be called when the replay is done. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A file that exists while the boot needs no further replay. The replay of an initrd creates it,
- * and headstart-replay-boot.service does not start while it exists. */
+/* A file that exists while the boot needs no further replay. headstart-init creates it, or the
+ * headstart-replay that an initrd has started. headstart-replay-boot.service does not start while
+ * it exists. */
 
 #include <stdbool.h>
 

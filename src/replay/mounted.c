@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define CHUNK_MIN (128U * 1024) /* default of read_ahead_kb: is read as a whole */
+#define CHUNK_MIN (128U * 1024) /* default of read_ahead_kb, which is read as a whole */
 #define CHUNK_MAX (2U * 1024 * 1024)
 
 #ifndef STATX_MNT_ID

@@ -26,7 +26,7 @@ typedef struct SweepOptions {
     usec_t mount_wait;  /* time from the start during which later mounts are replayed, too */
     usec_t timeout;     /* time from the start after which the replay ends in any case; at most
                            TIMEOUT_MAX */
-    bool wait;          /* done only when everything is resident */
+    bool wait;          /* the replay is done only when everything is resident */
     bool hurry;         /* a login has begun */
     bool ready;         /* READY=1 was sent already, so there is no gate */
     const char *marker; /* marker.h: removed if a filesystem is missing; NULL: none */
@@ -34,7 +34,7 @@ typedef struct SweepOptions {
 
 /* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
  * report. Saves the report when the sweep begins, when the deadline of the gate passes, before it
- * waits for mounts, and when it fails. After the outcome REPLAY_OUTCOME_STOPPED threads still run,
- * and the process must end with _exit(2). 0; otherwise, after one line was logged, -ENOMEM or the
- * negative errno of starting threads or of reading the mount table. */
+ * waits for mounts, and when it fails. After the outcome REPLAY_OUTCOME_STOPPED threads may still
+ * run, and the process must end with _exit(2). 0; otherwise, after one line was logged, -ENOMEM or
+ * the negative errno of starting threads or of reading the mount table. */
 int sweep(const Pack *p, const SweepOptions *o, Report *report);

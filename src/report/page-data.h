@@ -36,7 +36,8 @@ typedef struct GraphEdge {
 
 typedef struct Graph {
     char *names[GRAPH_NODES_MAX];
-    double starts[GRAPH_NODES_MAX]; /* decayed number of starts; of node 0: of sessions */
+    double starts[GRAPH_NODES_MAX]; /* decayed number of starts of the node; of sessions for node 0,
+                                       the begin of a session */
     size_t n_nodes;
     GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first */
     size_t n_edges;
