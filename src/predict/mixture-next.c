@@ -74,8 +74,7 @@ static Situation get_situation(Mixture *m, const UserHistory *h)
     return s;
 }
 
-/* Computes the rates of one history's experts, which are the experts from `column` on in m->rates.
- */
+/* Computes the rates of one history's experts, and stores them in m->rates from `column` on. */
 static int rate_history(Mixture *m, const UserHistory *h, unsigned column, double *ret_known)
 {
     const UserHistory *all = m->chains->histories[0];

@@ -18,7 +18,7 @@ typedef struct Use {
 typedef struct Change {
     usec_t at; /* since the session began */
     uint32_t application;
-    bool starts;  /* else exits */
+    bool starts;  /* false: it exits */
     size_t order; /* among the changes of one instant */
 } Change;
 

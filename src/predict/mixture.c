@@ -145,8 +145,8 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id)
 
 /* --- predicting ------------------------------------------------------------------------------- */
 
-/* Adds the guesses for one horizon to *ret. `rank`: those of mixture_rank(), otherwise those of
- * mixture_predict(). */
+/* Adds the guesses for one horizon to *ret. If `rank` is true, these are the guesses of
+ * mixture_rank(). If it is false, they are those of mixture_predict(). */
 static int make_guesses(Mixture *m, usec_t horizon, bool rank, Guesses *ret)
 {
     const UserHistory *all = m->chains->histories[0];

@@ -32,7 +32,7 @@ typedef struct LoggedObject {
 typedef struct LoggedEvent {
     uint32_t object;
     uint32_t run;     /* of the process table, or UINT32_MAX */
-    uint32_t at_msec; /* since the stage's start */
+    uint32_t at_msec; /* since StageRecord.zero_boottime */
     uint16_t user;    /* row of UserShares of the user who opened it */
     uint8_t kind;     /* AccessKind */
     bool own_start;   /* opened by this recorder before it began to read events; has no run */

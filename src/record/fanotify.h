@@ -4,7 +4,8 @@
 /* Reports which files and directories are opened, with fanotify(7). Only the notification class is
  * used, so that a recorder that hangs blocks no other process. File-handle mode is used where the
  * filesystem supports it: the kernel opens no descriptor for an event, and paths are resolved when
- * the stage has ended. Descriptor mode serves btrfs subvolumes, which refuse handles (EXDEV). */
+ * the stage has ended. Descriptor mode serves the filesystems that refuse file-handle mode, such as
+ * btrfs subvolumes (EXDEV). */
 
 #include "record/event-log.h"
 #include "volume/volume.h"
@@ -15,12 +16,13 @@ typedef struct Fanotify Fanotify;
  * `object` is valid only during the call. Returns 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
-/* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded queue
- * (fs.fanotify.max_queued_events, 16,384 by default) overflows when a user opens files faster than
- * the recorder reads. The events of all users are lost then. The memory of an unlimited queue is
- * charged to the recorder's control group. The recorder bounds how much it keeps for each user
- * (record/user-shares.h). Returns 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a
- * kernel before 5.9), -ENOMEM, or another negative errno. */
+/* Opens a group in file-handle mode. `unlimited`: the kernel does not bound its queue
+ * (FAN_UNLIMITED_QUEUE). A bounded queue (fs.fanotify.max_queued_events, 16,384 by default)
+ * overflows when a user opens files faster than the recorder reads. The events of all users are
+ * lost then. The memory of an unlimited queue is charged to the recorder's control group. The
+ * recorder bounds how much it keeps for each user (record/user-shares.h). Returns 0; -EPERM (no
+ * CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a kernel before 5.9), -ENOMEM, or another
+ * negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
 /* As fanotify_new() with a bounded queue, but reports executions alone. They are rare enough to be
@@ -45,7 +47,8 @@ int fanotify_open_group(bool unlimited, bool by_descriptor);
  * errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);
 /* Returns true if the error of fanotify_mark_filesystem() means that only descriptor mode can
- * record the filesystem: it is a subvolume without a separate fsid, or it has no file handles. */
+ * record the filesystem: it is a subvolume whose fsid differs from that of its superblock, it has
+ * no fsid, or it has no file handles. */
 bool fanotify_needs_descriptors(int error);
 
 /* Watches the whole filesystem of the volume; its events carry `number`. Keeps nothing open, so
@@ -58,10 +61,11 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
- * after each read(2) and before its events are handled, and once at the end. Stops reading after
- * about FANOTIFY_DRAIN_EVENTS events, so that the event loop can handle other sources. Returns the
- * number of events, or the first negative value that one of the two functions returned. *overflows
- * is raised by one for each overflow of the queue. */
+ * after each read(2), before the events of that read are handled, and also after a read that finds
+ * the queue empty. Stops reading after about FANOTIFY_DRAIN_EVENTS events, so that the event loop
+ * can handle other sources. Returns the number of events, the first negative value that one of the
+ * two functions returned, or -EPROTO if an event has an unknown format. *overflows is raised by one
+ * for each overflow of the queue. */
 #define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,

@@ -3,8 +3,8 @@
 
 /* Reports applications as they start and exit, while a stage is recorded and between stages. A run
  * is assigned to an application when the batches that report it are settled (processes.h). A start
- * is therefore reported FOLLOWING_BATCHES batches late. A run that has ended by then is reported as
- * a start and an exit. Pure. */
+ * is therefore reported when following_update() has seen the run in FOLLOWING_BATCHES batches. A
+ * run that has ended by then is reported as a start and an exit. Pure. */
 
 #include "record/processes.h"
 
@@ -25,11 +25,11 @@ Following *following_free(Following *f);
 
 /* Call it when a batch is over and settled. A reported run that the table no longer holds counts as
  * exited at `now`. headstart's own runs and those without a name are not reported. Returns 0 or
- * -ENOMEM (then runs that began in this batch may be missing). */
+ * -ENOMEM (then the next call adds the runs that began in this batch). */
 int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
                      following_name_t name, following_report_t report, void *arg);
 
-/* True while a start waits for its batches. */
+/* Returns true while a start waits for its batches. */
 bool following_waits(const Following *f);
 
 /* Returns the serial of the first run that waits, or of the next run to come. The caller may forget

@@ -17,7 +17,7 @@
 #define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
 #define MESSAGE_VERSION 3U
 
-/* The message that carries the descriptors, in native byte order. Both programs come from one
+/* The message that accompanies the descriptors, in native byte order. Both programs come from one
  * package, but the copy in an initrd may be older than the copy on the root filesystem, so the
  * version is checked. */
 typedef struct Message {

@@ -27,7 +27,7 @@
 /* More descriptors than any unit of headstart stores. */
 #define HANDOVER_DESCRIPTORS_MAX 16
 
-/* A group that was not claimed is closed after this time. */
+/* A group that is offered on the socket and was not claimed is closed after this time. */
 #define HANDOVER_OFFER_USEC (60 * USEC_PER_SEC)
 
 /* headstartd waits at most this long for the answer to its claim. The process that answers does
@@ -63,10 +63,11 @@ int handover_listen(const char *path);
  * or another negative errno. The caller closes the descriptors and removes the socket. */
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 
-/* Claims the group that is offered at `path`, and removes the socket. Returns 0; -ENOENT or
- * -ECONNREFUSED: nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT;
- * -EPROTO: another version offers it, for example from an initrd that is older than the package;
- * -EBADMSG: not a handover; or a negative errno. */
+/* Claims the group that is offered at `path`. Removes the socket after the claim, also if the claim
+ * failed, but not if it could not connect or returns -EPERM. Returns 0; -ENOENT or -ECONNREFUSED:
+ * nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT; -EPROTO:
+ * another version offers it, for example from an initrd that is older than the package; -EBADMSG:
+ * not a handover; or a negative errno. */
 int handover_claim(const char *path, Handover *ret);
 
 /* Gives copies of the descriptors to the system manager at the address `manager`, as in
@@ -76,5 +77,5 @@ int handover_store(const char *manager, const Handover *h);
 /* Makes a Handover of descriptors that the system manager has passed, `n` of them, with their names
  * in the order of the descriptors. Takes ownership of the descriptors that belong to a handover,
  * also on failure, and does not touch the others. Returns 0; -ENOENT: no handover is among them;
- * -EPROTO or -EBADMSG, which mean the same as for handover_claim(). */
+ * -EPROTO or -EBADMSG, which mean the same as for handover_claim(); or another negative errno. */
 int handover_from_descriptors(const int *fds, char *const *names, int n, Handover *ret);

@@ -31,7 +31,7 @@ static uint32_t msec_of(usec_t t)
 /* --- objects ---------------------------------------------------------------------------------- */
 
 /* Finds the object, or adds it and charges it to the user's share. Returns 0; -E2BIG if the user's
- * share or the log is used up; -EINVAL, -ENOMEM. */
+ * share or the log is used up; or -EINVAL or -ENOMEM, as event_log_intern() returns them. */
 static int intern_for(StageRecord *s, uint16_t user, const LoggedObject *object, uint32_t *ret)
 {
     size_t bytes = event_log_object_bytes(object);
@@ -172,7 +172,7 @@ static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, u
     return 0;
 }
 
-/* Logs the files that this process opened when it started: its program, libraries and
+/* Logs a file that this process opened when it started: its program, a library or a file of its
  * configuration. Returns 0 or -ENOMEM. */
 static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e)
 {
@@ -271,7 +271,7 @@ int observer_drain(Observer *o)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-/* Copies the objects of processes that continue into a new log. */
+/* The argument of carry_object(), which copies the objects of the runs that stay into a new log. */
 typedef struct Carry {
     const EventLog *from;
     EventLog *to;

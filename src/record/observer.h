@@ -27,8 +27,8 @@ typedef struct Observer {
     int connector_fd; /* negative: there is no connector, and /proc is read instead */
     ProcReader *proc;
     ProcessTable *processes;
-    usec_t last_reap;      /* since the stage's start */
-    uint32_t drained_msec; /* when the queue was last read, since the start of the stage */
+    usec_t last_reap;      /* since StageRecord.zero_boottime */
+    uint32_t drained_msec; /* when the queue was last read, since StageRecord.zero_boottime */
     uint64_t n_lost;       /* times that the connector lost events */
     uint64_t n_starts;     /* applications started so far, also between stages */
     size_t compact_at;     /* number of runs at which ended runs are forgotten */

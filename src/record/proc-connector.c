@@ -30,7 +30,8 @@ int proc_connector_open(void)
         return -errno;
     if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
-    /* Up to a fifth of a second passes between two drains, with thousands of forks. */
+    /* The buffer is large, because up to a fifth of a second passes between two drains, and
+     * thousands of processes may be forked in this time. */
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
     if (send(fd, &request, sizeof(request), 0) < 0)

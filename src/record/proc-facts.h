@@ -14,7 +14,8 @@ ProcReader *proc_reader_free(ProcReader *x);
 
 typedef struct ProcFacts {
     char exe[4096];   /* path of the executable; "" for kernel threads, if the path may not be read,
-                         and if it leads to another file in the mount namespace of this process */
+                         and if it leads, or may lead, to another file in the mount namespace of
+                         this process */
     uint64_t exe_dev; /* st_dev of the executable; 0 if unknown */
     bool remote;      /* the executable lies on a filesystem that may hang, so the path must not be
                          looked up */
@@ -22,7 +23,8 @@ typedef struct ProcFacts {
     uint32_t uid;
 } ProcFacts;
 
-/* Reads the facts about a process. Returns 0 or -ESRCH (the process is gone). */
+/* Reads the facts about a process. Returns 0, or -ESRCH if its status cannot be read (usually the
+ * process is gone). */
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
 /* Calls `each` for every process. Returns 0, the error of opening /proc, or the first negative

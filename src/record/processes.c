@@ -499,8 +499,8 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
     }
     p->in_group = program;
     *ret = p->run;
-    /* If a program of headstart executes a program on a filesystem that is not watched, that
-     * program is not headstart's. */
+    /* A program on a filesystem that is not watched is not headstart's, even if a program of
+     * headstart executes it. */
     if (!(flags & OPEN_EXEC) && p->run != PROCESS_NONE && t->runs[p->run].own &&
         p->reported.n > p->named.n)
         *ret = p->reported.last;

@@ -4,19 +4,20 @@
 /* Assigns processes to applications: a state machine over the events of fanotify and the proc
  * connector. Pure: events in, attributions out.
  *
- * A run is one execution of an application by one process, and of all processes that it forks. The
- * first exec event names the application. execve(2) of a script opens the script, its interpreter
- * and the dynamic loader for execution; execve(2) of an ELF program opens the program and the
- * loader. These events are a group. A group ends when the process opens the loader or any other
- * file. It also ends when all events that were queued before the connector's report of the execve
- * have been read. A script that runs through env stays that script when env executes its
- * interpreter. A run ends when its last process exits or executes something else.
+ * A run is one execution of an application by one process. The processes that this process forks
+ * belong to the run. The first exec event of an execve names the application. execve(2) of a script
+ * opens the script, its interpreter and the dynamic loader for execution; execve(2) of an ELF
+ * program opens the program and the loader. These events are a group. A group ends when the process
+ * opens the loader, or a file that it does not execute. It also ends when all events that were
+ * queued before the connector's report of the execve have been read. A script that runs through env
+ * stays that script when env executes its interpreter. A run ends when its last process exits or
+ * executes something else.
  *
  * fanotify and the connector are two queues without a common clock. A batch reads the opens first
  * and the connector second, but hands in the connector's events first (observer.c). Therefore the
  * process of each open is known in time, and the connector's events are younger than the opens by
  * at most one batch. An execve thus makes two runs: the exec event names one, and the connector
- * reports the other, which later forks inherit. When the next batch is over both are complete, and
+ * reports the other, which later forks inherit. When the next batch is over, both have arrived, and
  * they are matched. A report that has no name by then belongs to a program on a filesystem that is
  * not watched.
  *
@@ -50,8 +51,8 @@
 #define PROCESS_RUNS_MAX        250000U
 #define PROCESS_RUNS_OTHERS_MAX 190000U
 #define PROCESS_RUNS_USER_MAX   125000U
-/* This many runs are kept free for users with few runs, so that several users cannot fill the table
- * either. */
+/* PROCESS_RUNS_KEPT_MAX runs are kept free for users with fewer than PROCESS_RUNS_FEW runs. Several
+ * users together therefore cannot fill the table either. */
 #define PROCESS_RUNS_KEPT_MAX 40000U
 #define PROCESS_RUNS_FEW      4000U
 /* Users beyond this number are counted as one user. */
@@ -124,15 +125,15 @@ void process_table_lost(ProcessTable *t);
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
-/* Forgets the runs that are over, except those whose serial is `keep_from` or higher. Renumbers the
- * others from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE stays).
- * Instants stay. Returns 0 or -ENOMEM. */
+/* Forgets the runs that are over, except runs that still wait to be matched and runs whose serial
+ * is `keep_from` or higher. Renumbers the others from 0, in their order, and replaces each object
+ * by `map(object)` (PROCESS_NONE stays). Instants stay. Returns 0 or -ENOMEM. */
 int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 
-/* Begins a stage, at which the caller's clock restarts. Forgets all ended runs. Runs that continue
- * get start 0, because they ran before the stage. In all other respects it does the same as
- * process_table_compact(). */
+/* Begins a stage, at which the caller's clock restarts. Forgets all ended runs that do not wait to
+ * be matched. Runs that continue get start 0, because they ran before the stage. In all other
+ * respects it does the same as process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 

@@ -19,6 +19,6 @@
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 
 /* Restores the recorded values where the lowered value is still set, and removes the record.
- * Returns 0 (also if there is no record), or a negative errno. A record that cannot be read is set
+ * Returns 0 (also if there is no record), or a negative errno. A record with an invalid line is set
  * aside. */
 int read_ahead_restore(const char *record);

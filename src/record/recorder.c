@@ -46,8 +46,8 @@ struct Recorder {
     bool read_ahead_lowered;
     bool complained;       /* a warning about unreadable events was logged */
     usec_t interval_began; /* on CLOCK_BOOTTIME */
-    /* When headstart-init marked the root filesystem. Events queued since then belong to the first
-     * stage, which resets `is_marked` when it begins. */
+    /* When headstart-init marked the root filesystem. If the first stage is a boot, the events
+     * queued since then belong to it. The first stage resets `is_marked` when it begins. */
     bool is_marked;
     Moment marked;
     char *limits;
@@ -198,8 +198,8 @@ int recorder_drain(Recorder *recorder)
     return r < 0 ? r : events;
 }
 
-/* Takes the first snapshot of metadata for the following interval and for the stage after it.
- * Returns 0 or -ENOMEM. */
+/* Notes that an interval begins. If intervals are recorded, takes the first snapshot of metadata
+ * for this interval and for the stage after it. Returns 0 or -ENOMEM. */
 static int start_interval(Recorder *recorder)
 {
     recorder->interval_began = clock_now(CLOCK_BOOTTIME);
@@ -392,15 +392,15 @@ static int build_trace(Recorder *recorder, Trace **ret)
      * interval may be taken. */
     if (r >= 0)
         r = start_interval(recorder);
-    /* Drains twice, because the connector's reports are settled one batch later. Continues if
-     * events were queued while the recorder did not run. The number of rounds is bounded, because
-     * files may be opened all the time. */
+    /* Drains twice, because the connector's reports are settled one batch later. Continues while a
+     * drain returns as many events as it may, because events were queued while the recorder did not
+     * run. The number of rounds is bounded, because files may be opened all the time. */
     for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
 }
 
-/* Ends the stage; an interval begins. */
+/* Ends the stage. If intervals are recorded, one begins. */
 static int stop_recording(Recorder *recorder)
 {
     int r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The recorder: follows opens, executions and processes, and makes a trace of each stage. The only
- * file that it writes is the record of read-ahead.
+/* The recorder: follows opens, executions and processes, and makes a trace of each stage. Apart
+ * from values in /sys, it writes only the record of read-ahead.
  *
  *     recorder_new(&options, &recorder, &error);
  *     recorder_attach(recorder, event);             // drains by a timer, follows new mounts
@@ -39,8 +39,8 @@ typedef struct RecorderOptions {
 } RecorderOptions;
 
 /* The interval between two reads of the event queue. It is long enough to cost little (seven times
- * less CPU than waking for each event), and short enough to identify processes while they live. The
- * interval doubles up to the second value while no events arrive. */
+ * less CPU than waking for each event), and short enough to identify processes while they live.
+ * While no opens arrive, the interval doubles up to the second value. */
 #define RECORDER_DRAIN_USEC      (20 * USEC_PER_MSEC)
 #define RECORDER_DRAIN_IDLE_USEC (160 * USEC_PER_MSEC)
 
@@ -83,8 +83,8 @@ int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
  * were opened long before a stage say little about the stage. */
 #define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
 
-/* Begins a stage. The events from now on and those of the interval before the stage belong to the
- * stage. Returns 0, -EBUSY (a stage is being recorded already), -ENOMEM, or another negative
+/* Begins a stage. The events from now on belong to the stage, as do those of a recorded interval
+ * before it. Returns 0, -EBUSY (a stage is being recorded already), -ENOMEM, or another negative
  * errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 

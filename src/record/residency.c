@@ -8,7 +8,8 @@
 
 #include <sys/mman.h>
 
-/* Pages that one mincore(2) reports: 4 MiB of file at 4 KiB a page, about 50 us. */
+/* One call of mincore(2) reports at most this many pages: 4 MiB of a file with pages of 4 KiB. The
+ * call takes about 50 us. */
 #define WINDOW_PAGES 1024U
 /* A distance from the end of a file. Every folio is smaller than this, so no folio of the file
  * reaches that far. */
