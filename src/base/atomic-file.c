@@ -43,7 +43,7 @@ static bool lock_temporary(int fd)
     return fcntl(fd, F_OFD_SETLK, &l) >= 0;
 }
 
-/* Matches NAME.PID.tmp. */
+/* Returns true if `entry` is NAME.PID.tmp. */
 static bool is_temporary_of(const char *entry, const char *name)
 {
     size_t l = strlen(name), digits;

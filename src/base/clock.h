@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Only this function reads clocks, except in the evaluation. Other code takes `now` as an
- * argument. */
+/* Except in the evaluation, only clock_now() reads clocks. Pure code does not call it and takes
+ * `now` as an argument. */
 
 #include "base/time-util.h"
 

@@ -26,9 +26,10 @@ int compressed_file_write(int dir_fd, const char *name, const void *data, size_t
                           unsigned mode);
 
 /* Reads a whole regular file, and expands it if it is compressed. The file and its content may have
- * at most max_size bytes each. Returns 0, -EBADMSG (the compressed data are damaged), or an error
- * of file_read_whole(). With -EBADMSG, *ret_reason becomes a static string that says what is wrong.
- * In all other cases it is untouched. ret_reason may be NULL. */
+ * at most max_size bytes each. Returns 0, -EBADMSG (not a regular file, or the compressed data are
+ * damaged), or another error of file_read_whole() or gzip_expand(). With -EBADMSG, *ret_reason
+ * becomes a static string that says what is wrong. In all other cases it is untouched. ret_reason
+ * may be NULL. */
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
 

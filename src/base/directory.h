@@ -10,7 +10,7 @@
 DEFINE_CLEANUP(DIR *, closedir);
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
-/* Makes a DIR of a descriptor and takes ownership of it. On failure it closes the descriptor. A
+/* Makes a DIR of a descriptor and takes ownership of the descriptor, which it closes on failure. A
  * negative fd counts as an error and is returned. Returns 0, -ENOTDIR, -ENOMEM or another negative
  * errno; *ret is untouched on failure. */
 int directory_from_fd(int fd, DIR **ret);
@@ -26,6 +26,6 @@ const struct dirent *directory_next(DIR *d);
 
 /* Reads a directory into memory: at most 64 MiB of its entries, and the inodes of the first
  * `n_lookups` entries. Each getdents(2) returns a group of entries. The entries of a group are
- * looked up in inode order. Enters no mount and follows no symlink. Errors end the reading and are
- * ignored. */
+ * looked up in inode order. Enters no mount and follows no symlink. An error of getdents(2) ends
+ * the reading. All errors are ignored. */
 void directory_read_ahead(int fd, size_t n_lookups);

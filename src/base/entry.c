@@ -2,10 +2,11 @@
 
 /* The first instructions of a statically linked program that starts from a cold disk.
  *
- * libc's start-up touches pages all over the program: it relocates the program and asks each string
- * function for its best implementation. Every page fault reads at most one window of read-ahead,
- * and on a hard disk the 17 requests for headstart-init took 0.17 s. headstart_entry therefore
- * requests the whole file before libc starts, and continues at libc's own entry point.
+ * libc's start-up touches pages all over the program: it relocates the program and chooses the best
+ * implementation of each string function for this processor. Every page fault reads at most one
+ * window of read-ahead, and on a hard disk the 17 requests for headstart-init took 0.17 s.
+ * headstart_entry therefore requests the whole file before libc starts, and continues at libc's own
+ * entry point.
  *
  * This code runs before relocation, so it calls no function of libc and uses no global data. Only
  * programs that meson links with `-Wl,-e,headstart_entry` use it. */

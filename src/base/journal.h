@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sends those events to the journal that administrators and programs look for in it. Each event has
- * a message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
+/* Sends to the journal the events that administrators and programs look for there. Each event has a
+ * message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
  * (headstart.journal-fields(7)). Events are sent with the protocol that systemd documents as
  * "Native Journal Protocol". Needs only libc. */
 
@@ -13,8 +13,8 @@ typedef enum JournalEvent {
     JOURNAL_HOLD_EXPIRED,   /* the boot was held until the deadline */
     JOURNAL_PACK_REFUSED,   /* a pack cannot be used */
     JOURNAL_RECORDED,       /* a stage was recorded */
-    JOURNAL_RERECORD,       /* stages are recorded anew, without replay */
-    JOURNAL_POLICY_CHANGED, /* a new pack has another policy than the one that it replaces */
+    JOURNAL_RERECORD,       /* stages are recorded again, without replay */
+    JOURNAL_POLICY_CHANGED, /* a new pack has another policy than the old pack */
     _JOURNAL_EVENT_MAX,
 } JournalEvent;
 
@@ -44,5 +44,5 @@ int journal_entry_send(const JournalEntry *e, const char *path);
  * error is not the journal, or if the entry was not sent. */
 bool journal_take(JournalEntry *e, const char *message);
 
-/* Calls journal_take(). If that returns false, it logs the message as a line. */
+/* Calls journal_take(). If that returns false, prints the message with log_full(). */
 void journal_log(JournalEntry *e, int level, const char *format, ...) _printf_(3, 4);

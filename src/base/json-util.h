@@ -71,8 +71,8 @@ bool json_add_item(struct json_object *to, struct json_object *value);
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
                const char **ret_reason);
 
-/* Read members of an object. Returns -EBADMSG if the member is missing, of another type or out of
- * range. Strings and arrays are borrowed from the object. */
+/* Read a member of an object. Return 0, or -EBADMSG if the member is missing, has another type or
+ * is out of range. Strings, arrays and objects are borrowed from `o`. */
 int json_get_u64(struct json_object *o, const char *key, uint64_t max, uint64_t *ret);
 int json_get_i64(struct json_object *o, const char *key, int64_t *ret);
 int json_get_bool(struct json_object *o, const char *key, bool *ret);

@@ -20,8 +20,8 @@ const char *error_text(int error);
 void format_message(char *buf, size_t size, int error, const char *format, va_list ap)
         _printf_(4, 0);
 
-/* Sets the highest level that is printed from $SYSTEMD_LOG_LEVEL (a name or 0..7), if that is
- * valid. The default is LOG_INFO. */
+/* Reads $SYSTEMD_LOG_LEVEL (a name or 0..7). If it is valid, messages above this level are not
+ * printed. The default is LOG_INFO. */
 void log_parse_environment(void);
 
 /* Prints the message if `level` is enabled. Returns -abs(error), so that

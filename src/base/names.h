@@ -18,6 +18,6 @@ void names_done(Names *n);
 /* Finds the number of a name. Returns 0, or -ENOENT if the name has none. */
 int names_find(const Names *n, const char *name, uint32_t *ret);
 
-/* Finds the number of a name, or gives it one. The name is copied. Returns 0, -E2BIG (there are
- * `max` names already), -ENOMEM. */
+/* Finds the number of a name. A name without a number gets the next one and is copied. Returns 0,
+ * -E2BIG (there are `max` names already), -ENOMEM. */
 int names_add(Names *n, const char *name, size_t max, uint32_t *ret);

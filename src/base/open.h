@@ -12,8 +12,8 @@
 /* Looks `path` up below the directory dir_fd, with O_PATH. It follows no symlink (a symlink at the
  * end is opened itself), enters no mount and no automount, wakes no device and waits for no FIFO.
  * The lookup reads the inode into memory. "." is the directory itself. Returns a descriptor or a
- * negative errno (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if
- * that is negative. */
+ * negative errno (-EXDEV: the path leads to another mount or out of the directory; -ELOOP: a
+ * symlink on the way). Returns dir_fd itself if dir_fd is negative. */
 int open_beneath(int dir_fd, const char *path);
 
 /* Looks an absolute path up with O_PATH. It follows no symlink, since a symlink can lead to an
@@ -26,8 +26,8 @@ int open_without_symlinks(const char *path);
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
  * directory that others may write (/tmp), only if this user or the owner of the directory made
  * them. The caller closes *ret_dir_fd and frees *ret_name. Returns 0, -EACCES (a symlink of another
- * user), -EISDIR (the path ends in "/", "." or ".."), -ELOOP (more than 40 symlinks),
- * -ENAMETOOLONG, -ENOMEM, or another negative errno. */
+ * user), -EISDIR (the path is empty or "/", or ends in "." or ".."), -ELOOP (more than 40
+ * symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
 /* Returns true if a file in the directory with these attributes may be used as an output: if it
@@ -39,8 +39,8 @@ bool output_is_trusted(const struct stat *dir, const struct stat *file);
  * and O_NONBLOCK are added. Returns a descriptor or a negative errno. */
 int fd_reopen(int fd, int flags);
 
-/* Like fd_reopen(). If this process has the right to prevent it, reading does not change the file's
- * access time. */
+/* Like fd_reopen(). Reading does not change the file's access time if this process may open the
+ * file with O_NOATIME. */
 int fd_reopen_noatime(int fd, int flags);
 
 /* Stores the path of the descriptor's file in `path`, NUL-terminated. Returns 0, -ENAMETOOLONG

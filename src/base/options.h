@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Parses command lines. A program declares its options in tables. From these tables getopt_long(3)
- * parses the options, and --help is printed. Every program of headstart declares its options in
- * this way. Needs only libc. */
+/* Parses command lines. Every program of headstart declares its options in tables. The functions
+ * below parse the options according to these tables, with getopt_long(3), and print --help from
+ * them. Needs only libc. */
 
 #include "base/macros.h"
 

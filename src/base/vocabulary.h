@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 typedef enum Stage {
-    STAGE_BOOT,    /* start of the recorder until the greeter or default target is up */
-    STAGE_LOGIN,   /* a user session starts until it settles */
-    STAGE_SESSION, /* after login */
+    STAGE_BOOT,    /* from the start of the recorder until the greeter or default target is up */
+    STAGE_LOGIN,   /* from the start of a user's session until it settles */
+    STAGE_SESSION, /* after the login */
     _STAGE_MAX,
     _STAGE_INVALID = -EINVAL,
 } Stage;

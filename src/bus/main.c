@@ -189,8 +189,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* Handles calls until none has come for `idle_usec`. Then it first releases its name, so that the
- * bus starts a new process for later calls, and answers the calls that have already arrived. */
+/* Handles calls until none has come for `idle_usec`. Then releases the name, so that the bus starts
+ * a new process for later calls, and answers the calls that have arrived before that. */
 static int serve(sd_bus *bus, usec_t idle_usec)
 {
     bool released = false;

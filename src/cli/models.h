@@ -7,12 +7,13 @@
 #include "command/cli.h"
 #include "model/model.h"
 
-/* Reads a model. If the model's clock is ahead of `now`, moves its times back to `now`. Without
- * this the model would outweigh all other models. Returns 0, or an error that was reported. */
+/* Reads a model. If the model's clock is far ahead of `now`, moves its times back to `now`
+ * (model_settle_clock()), because the model would otherwise outweigh all other models. Returns 0,
+ * or an error that was reported. */
 int models_load(const char *path, usec_t now, Model **ret);
 
-/* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Frees `m`. Returns 0, or an
- * error that was reported. */
+/* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Takes ownership of `m`, also
+ * on failure. Returns 0, or an error that was reported. */
 int models_add(Model **sum, Model *m, const char *path);
 
 /* Writes the model to a file, or for "-" to standard output. Returns 0, or an error that was

@@ -24,7 +24,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* If memory is short, a plan is reduced as long as it has more files than this. */
+/* A plan for which memory is short, or that does not fit into a pack, is reduced as long as it has
+ * more files than this. */
 #define FILES_MIN 64U
 
 void planning_done(Planning *p)

@@ -32,7 +32,7 @@ typedef struct Planning {
     uint64_t n_launch_packs;
     Progress progress;
     uint64_t n_tried, n_to_try; /* packs, for the progress */
-    json_object *operations;    /* --dry-run --json: one array for each stage */
+    json_object *operations;    /* --dry-run --json: one array for each pack */
 } Planning;
 
 void planning_done(Planning *p);
@@ -68,6 +68,8 @@ Table *planning_table(void);
 void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s);
 
-/* Prints the operations of replay in their order. Returns 0, or an error that was reported. */
+/* planning_print_operations() prints the operations of replay in their order; with --json= it only
+ * collects them. planning_print() prints the table of planned packs, or with --json= everything.
+ * Both return 0, or an error that was reported. */
 int planning_print_operations(Planning *p, const char *what, const PackContent *content);
 int planning_print(Planning *p);

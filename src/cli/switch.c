@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart enable and headstart disable switch all units with systemctl. In addition, disable
- * creates a mark file, which prevents the units that hooks and timers would start, and enable
- * removes this file. */
+/* headstart enable and headstart disable switch the units of the preset on and off with systemctl.
+ * In addition, disable creates a mark file, because of which the units that hooks and timers start
+ * do nothing, and enable removes this file. */
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
@@ -11,7 +11,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The file that disables headstart, below the root: every unit has ConditionPathExists=! on it. */
+/* The file that disables headstart, below the root. Every unit except headstart-bus.service has
+ * ConditionPathExists=! on it. */
 #define MARK_DIRECTORY "etc/headstart"
 #define MARK           "disabled"
 
@@ -110,7 +111,7 @@ int switch_headstart(Context *c, bool enable)
         return cli_error(EOPNOTSUPP, "--now: this system was not booted with systemd");
     if (access(c->root, F_OK) < 0)
         return cli_error(errno, "--root=%s: %m", c->root);
-    /* If the process is killed between the two steps, headstart stays off. */
+    /* If the process is killed between the two steps, headstart is off. */
     r = enable ? switch_units(c, true, false) : set_mark(c, true);
     if (r >= 0)
         r = enable ? set_mark(c, false) : switch_units(c, false, now);

@@ -168,9 +168,9 @@ static int forget_launches(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", f->c->state) : 0;
 }
 
-/* Makes headstartd load the model again, with SIGHUP. Without this its prefetcher, which keeps in
- * memory what it has learned, would save this again. Nothing is reported if headstartd does not
- * run. */
+/* Sends SIGHUP to headstartd, so that it loads the model again. Without the signal, the prefetcher
+ * would save the deleted knowledge again, which it still has in memory. Nothing is reported if
+ * headstartd does not run. */
 static void reload_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())

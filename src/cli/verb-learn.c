@@ -20,8 +20,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* A file that a smaller share of sessions used is dropped, because it is probably a temporary file
- * whose name will not occur again. */
+/* A file is dropped if a smaller share of the sessions than this used it, because it is probably a
+ * temporary file whose name will not occur again. */
 #define PRUNE_PROBABILITY 0.01
 
 /* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
@@ -43,7 +43,7 @@ typedef struct Learning {
     usec_t now; /* CLOCK_REALTIME */
     Model *model;
     Table *table; /* the result of each trace */
-    bool anew;    /* the old model cannot be continued */
+    bool anew;    /* a new model replaces the old one: all traces are learned again */
     bool unsaved; /* the model contains the last trace, but the file does not */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
@@ -114,8 +114,8 @@ static int save_model(Learning *l)
     return cli_state_write_model(l->c, l->state_fd, l->model);
 }
 
-/* Refuses a trace that cannot be learned because of its content. If it is in the state directory,
- * it is set aside. Learning continues with the next trace. */
+/* Reports a trace that cannot be learned. With `own`, sets the trace aside. Returns 0, so that
+ * learning continues with the next trace. */
 static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own,
                         const char *reason)
 {
@@ -135,8 +135,8 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
     if (r >= 0)
         r = model_learn(&l->model, t, l->now);
     l->unsaved = r >= 0;
-    /* The session cycle has already added such a session to the model's chains, unless a new model
-     * is made. */
+    /* The session cycle has already added a session whose trace has TRACE_FOLLOWED to the chains of
+     * the old model, but not to those of a model that replaces it. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
                           t, l->now);
@@ -259,10 +259,10 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
 
 /* --- the traces of the state directory -------------------------------------------------------- */
 
-/* Returns true if the head of the trace shows that the model has learned it already. The rest of
- * the trace need not be read then. Parsing a trace of 20,000 accesses takes longer than learning
- * it. A name alone does not identify a trace: if the clock starts again with each boot, names
- * repeat. */
+/* Returns true if the head of the trace shows that the model has already learned the trace. The
+ * rest of the trace need not be read then. Parsing a trace of 20,000 accesses takes longer than
+ * learning it. A name alone does not identify a trace: if the clock starts again with each boot,
+ * names repeat. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;
@@ -307,8 +307,9 @@ static int learn_state(Learning *l)
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* Like state_load_model(). Returns -E2BIG also if an earlier learning was killed while it read the
- * model. *ret_at_fault becomes true if the content of the model is the cause of the failure. */
+/* Like state_load_model(). Returns -E2BIG also if earlier runs were killed while they read the
+ * model (ATTEMPT_TWICE). *ret_at_fault becomes true if the content of the model is the cause of the
+ * failure. */
 static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
 {
     sigset_t before;
@@ -419,8 +420,8 @@ static int run(Context *c)
     if (r < 0)
         return r;
 
-    /* A new model learns every trace in the state directory, even if the arguments name other
-     * traces. */
+    /* A model that replaces an old one learns every trace in the state directory, even if the
+     * arguments name other traces. */
     if (n == 0 || l.anew)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)

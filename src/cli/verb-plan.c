@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart plan: makes STATE/boot.pack, STATE/login.pack and STATE/login@UID.pack from
- * STATE/model.json. */
+/* headstart plan: makes STATE/boot.pack, STATE/login.pack, STATE/login@UID.pack and the packs of
+ * the launch sets from STATE/model.json. */
 
 #include "base/parse.h"
 #include "cli/planning.h"
@@ -47,8 +47,8 @@ typedef struct Request {
     bool if_changed;
 } Request;
 
-/* Returns true for the login pack of a user whose logins the model no longer contains: their sums
- * have decayed to zero, or they were deleted. `arg` is a Planning. */
+/* Returns true for the login pack of a user whose logins the model no longer contains: the sums of
+ * these logins have decayed to zero, or the logins were deleted. `arg` is a Planning. */
 static bool is_stale(const void *arg, const char *name)
 {
     const Planning *p = arg;
@@ -172,7 +172,8 @@ static bool is_current(const Context *c)
     return cli_state_open(c, false, &fd) >= 0 && packs_are_current(fd, c->system_fd, c->root);
 }
 
-/* Makes the requested packs and removes those that no stage needs any more. */
+/* Makes the requested packs. If all packs are requested, removes the packs of users and
+ * applications for which no pack is planned any more. */
 static int make_packs(Planning *p, const Request *q)
 {
     bool everyone = q->user == UID_INVALID;

@@ -23,7 +23,7 @@ enum {
 #define WIDTH_MIN 300U
 #define WIDTH_MAX 4000U
 
-/* The time limit for finding the positions of files that are not in memory. */
+/* The time limit for finding the positions on disk of files that the pack does not contain. */
 #define PLACES_TIMEOUT (20 * USEC_PER_SEC)
 
 static const Option options[] = {

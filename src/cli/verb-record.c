@@ -39,7 +39,7 @@ typedef struct Recording {
     Stage stage;
     const char *output; /* --output, or NULL */
     bool exact;
-    int state_fd; /* the state directory, without --output */
+    int state_fd; /* the state directory; -EBADF with --output */
     sd_event *event;
     Recorder *recorder;
     pid_t child;     /* 0: no command */

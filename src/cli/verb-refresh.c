@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart refresh: finds files that have changed since they were learned, for example after an
- * upgrade of packages. The new file gets what the model knows of the old one. */
+/* headstart refresh: finds files that were changed or renamed since the packs were planned, for
+ * example by an upgrade of packages. The new file gets what the model knows of the old one. */
 
 #include "base/directory.h"
 #include "base/log.h"
@@ -108,8 +108,8 @@ static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, co
     return 0;
 }
 
-/* Notes the files of one pack. A pack that cannot be read is passed over, because it is planned
- * again in any case. Returns 0 or -ENOMEM. */
+/* Notes the files of one pack. A pack that cannot be read is passed over: a file that is in no
+ * other pack then counts as unchanged. Returns 0 or -ENOMEM. */
 static int read_pack(Refresh *x, const char *name)
 {
     _cleanup_free_ char *buf = NULL;

@@ -31,7 +31,7 @@ static const Option options[] = {
 
 typedef struct Report {
     const Context *c;
-    int state_fd; /* -EBADF: there is no state */
+    int state_fd; /* -EBADF with `visible` */
     bool visible; /* the user cannot read the state: only visible figures are shown */
     Benefits benefits;
     SessionExclusion *exclusions;

@@ -88,8 +88,8 @@ static int parse_options(Context *c, Request *q)
     return 0;
 }
 
-/* Writes one request per stage, because each unit has a condition on its own request. Returns 0, or
- * an error that was reported. */
+/* Writes one request for each stage, because each replay unit has a condition on the request of its
+ * stage. Returns 0, or an error that was reported. */
 static int write_requests(const Context *c, const Request *q)
 {
     _cleanup_close_ int fd = -EBADF;

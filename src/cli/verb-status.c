@@ -61,7 +61,7 @@ typedef struct Status {
     usec_t now;          /* wall clock */
     Benefits benefits;
     bool visible;  /* the user cannot read the state: only visible figures are shown */
-    Effect logins; /* with `visible`: of all users */
+    Effect logins; /* set only with `visible`: the effect on the logins of all users */
     char state[16];
     LaunchHistory launches;
     Checks checks;
@@ -351,7 +351,7 @@ static Table *problem_table(const Checks *checks)
 }
 
 /* Prints what replay saves when applications start: for all applications together, and for those
- * that started most often. */
+ * with the most starts that can be compared. */
 static void print_launches(const LaunchHistory *h)
 {
     static const Column columns[] = {

@@ -80,8 +80,8 @@ void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* --- options.c -------------------------------------------------------------------------------- */
 
-/* Parses the options before the verb, then sets c->verb and c->options for the verb. Returns 0, or
- * CLI_*. */
+/* Parses the options before the verb, then sets c->verb and c->options for the verb. Returns 0,
+ * CLI_*, or a negative errno that was reported. */
 int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv);
 
 /* Sets c->verb and c->options; argv[0] is the verb's name. */
@@ -100,8 +100,8 @@ char **cli_arguments(const Context *c, int *ret_n);
  * cli_next_option() does. */
 int cli_no_options(Context *c);
 
-/* Runs another verb with --quiet and with the option `option` (NULL: no option). Returns 0, or the
- * verb's error, which the verb has reported. */
+/* Runs another verb with --quiet and with the option `option` (NULL: no option). Returns 0 or the
+ * verb's error, which the verb has reported. An exit status above 0 becomes -EIO. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
 /* Parse an option's argument. Return 0, or CLI_WRONG_USAGE, which was reported. */
@@ -112,9 +112,10 @@ int cli_parse_uid(const Context *c, const char *value,
 
 /* --- output.c --------------------------------------------------------------------------------- */
 
-/* Sets the character encoding of the locale, which aligns tables and decides how file names are
- * printed. If the environment sets no locale, the encoding is UTF-8, because file names are UTF-8
- * on nearly every system. Only main() calls this function. */
+/* Sets the character encoding of the locale. It determines how wide the columns of tables are and
+ * which bytes of file names are printed unchanged. If the environment sets no locale, the encoding
+ * is UTF-8, because file names are UTF-8 on nearly every system. Only main() calls this function.
+ */
 void cli_set_locale(void);
 
 /* Print the table, or its only row as fields: as text, or as JSON with --json=. Returns 0, or an

@@ -14,7 +14,7 @@ void cli_set_locale(void)
 }
 
 /* Prints the JSON text and a newline. Takes ownership of `o`, also on failure. Returns 0, -ENOMEM
- * (o is NULL), or the error of writing. */
+ * (also if `o` is NULL), or the error of writing. */
 static int output_json(JsonMode mode, json_object *o)
 {
     const char *text;

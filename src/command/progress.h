@@ -3,7 +3,7 @@
 
 /* Shows the progress of long work in one line on standard error, which is overwritten and finally
  * removed. The line is shown only on a terminal, and only after half a second. A child process
- * draws the line ten times per second, so the line keeps changing during a step that takes long. */
+ * draws the line ten times per second, so the times in it keep changing during a long step. */
 
 #include "base/time-util.h"
 

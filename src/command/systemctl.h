@@ -9,6 +9,6 @@
 bool systemctl_available(void);
 
 /* Runs systemctl with these arguments (NULL-terminated, without its name) and waits for it. With
- * `silent`, its error messages are dropped. Returns its exit status, or a negative errno, which was
- * not reported, if systemctl could not be run. */
+ * `silent`, its error messages are dropped. Returns its exit status; -EINTR if a signal ended it;
+ * or another negative errno if it could not be run. The function reports no errors itself. */
 int systemctl_run(const char *const *arguments, bool silent);

@@ -40,11 +40,12 @@ typedef struct Column {
 
 typedef struct Table Table;
 
-/* Returns a table with these columns. An entry without title and key ends the list; NULL: no
- * columns yet. Titles and keys are not copied. If memory runs out, the
- * first such table is a spare one: its rows take ownership as usual, and printing returns -ENOMEM.
- * A further such table is NULL: the functions below do nothing, and printing returns -ENOMEM.
- * (Tables and JSON in the arguments of table_row() are then never freed.) */
+/* Returns a table with these columns. An entry without title and key ends the list. If `columns` is
+ * NULL, the table has no columns yet. Titles and keys are not copied. If memory runs out, the
+ * function returns a spare table: its rows take ownership as usual, and printing it returns
+ * -ENOMEM. While the spare table is in use, the function returns NULL instead. For such a NULL the
+ * functions below do nothing, and printing returns -ENOMEM. (Tables and JSON in the arguments of
+ * table_row() are then never freed.) */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);
@@ -57,10 +58,10 @@ void table_column(Table *t, const char *title, const char *key, CellType type);
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
 
-/* Both functions are for a table that is printed as a section. table_set_heading() sets the line
- * above the section; without this call the line is the title of the column. If the table holds only
- * the first rows, table_set_total() sets the number of all rows. The last line of the section then
- * names --limit=. */
+/* Both functions are for a table in a cell, which is printed as a section. table_set_heading() sets
+ * the line above the section; without this call the line is the title of the cell's column. If the
+ * table holds only the first rows, table_set_total() sets the number of all rows. The last line of
+ * the section then names --limit=. */
 void table_set_heading(Table *t, const char *format, ...) _printf_(2, 3);
 void table_set_total(Table *t, size_t n_rows);
 
@@ -71,8 +72,9 @@ size_t table_n_rows(const Table *t);
 int table_print(const Table *t);
 int table_print_fields(const Table *t);
 
-/* Returns an array of objects, or the only row as an object. The caller owns the reference. Returns
- * NULL if out of memory. */
+/* table_to_json() returns an array of objects, table_fields_to_json() the first row as an object.
+ * The caller owns the reference. Both return NULL if memory ran out, also while the table was
+ * filled. table_fields_to_json() returns NULL also if the table has no row. */
 json_object *table_to_json(const Table *t);
 json_object *table_fields_to_json(const Table *t);
 
