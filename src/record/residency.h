@@ -9,8 +9,8 @@
 #include "base/ranges.h"
 #include "base/time-util.h"
 
-/* True if mincore(2) reports the resident pages of files of all users. Without CAP_FOWNER it
- * reports every page of other users' files as resident. */
+/* Returns true if mincore(2) reports the resident pages of files of all users. Without CAP_FOWNER
+ * it reports every page of other users' files as resident. */
 bool residency_is_observable(void);
 
 /* The maximum number of calls for one file: those that read a window, and those that search for

@@ -34,8 +34,8 @@ static int make_room(Sampling *s, size_t n_objects)
     return 0;
 }
 
-/* Reads the resident ranges of the file. There are none if the file cannot be opened. 0 or -ENOMEM.
- */
+/* Reads the resident ranges of the file. There are none if the file cannot be opened. Returns 0 or
+ * -ENOMEM. */
 static int read_file_residency(const EventLog *log, Fanotify *f, uint32_t object, usec_t deadline,
                                RangeSet *ret)
 {

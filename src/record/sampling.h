@@ -40,6 +40,6 @@ typedef struct Sampling {
 void sampling_done(Sampling *s);
 
 /* Makes a round if one is due, or continues one; `now` is on the clock of the log's events. The
- * time that a file takes is charged to the user who opened it. 1 if a round was completed, 0 if
- * none is due or the round is unfinished, -ENOMEM. */
+ * time that a file takes is charged to the user who opened it. Returns 1 if a round was completed,
+ * 0 if none is due or the round is unfinished, or -ENOMEM. */
 int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify *f, usec_t now);

@@ -18,14 +18,14 @@ typedef struct StageMetadata {
 void stage_metadata_done(StageMetadata *m);
 
 /* Takes over the metadata that the snapshots have observed, if there is any. Call it first when the
- * stage has ended, before anything else reads the volume. 0 or -ENOMEM. */
+ * stage has ended, before anything else reads the volume. Returns 0 or -ENOMEM. */
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v);
 
 /* Adds a file or directory of the stage, by its path on this machine, and the directories above it:
- * a lookup reads them all. 0 or -ENOMEM. */
+ * a lookup reads them all. Returns 0 or -ENOMEM. */
 int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode);
 
 /* Ends the collection. Of the observed ranges it keeps those that libext2fs confirms to be
- * metadata. If nothing was observed, it derives the metadata of the files that were added. 0 or
- * -ENOMEM. */
+ * metadata. If nothing was observed, it derives the metadata of the files that were added. Returns
+ * 0 or -ENOMEM. */
 int stage_metadata_finish(StageMetadata *m, const Volume *v);

@@ -60,7 +60,7 @@ usec_t stage_record_time(const StageRecord *s, usec_t at);
 /* The time between two samples at the beginning of a stage. */
 #define STAGE_SAMPLE_USEC (100 * USEC_PER_MSEC)
 
-/* True if a sample is due. Sessions have no samples, because they are long. */
+/* Returns true if a sample is due. Sessions have no samples, because they are long. */
 bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 
 /* Adds a sample. If there are TRACE_SAMPLES_MAX samples, it first drops every second one and

@@ -25,6 +25,6 @@ typedef struct StageObject {
  * - Users take turns, so that what they share (the time, and the total size of the trace) is
  *   divided evenly. Root gets four places in each turn, because it represents the whole system.
  *
- * The caller frees *ret. 0 or -ENOMEM. */
+ * The caller frees *ret. Returns 0 or -ENOMEM. */
 int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
                  StageObject **ret, size_t *ret_n);

@@ -146,7 +146,7 @@ static int add_metadata(TraceBuilder *b)
 /* Adds the pages of the file that were read and have been reclaimed. The kernel does not say when a
  * page was read or reclaimed. In a boot and in the first login after it the stage must have read
  * the page. In a later login or a session the page may have been read days before, so nothing is
- * added. 0, 1 if the ranges are not complete, or -ENOMEM. */
+ * added. Returns 0, 1 if the ranges are not complete, or -ENOMEM. */
 static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
 {
     _cleanup_range_set_ RangeSet seen = {0};
@@ -163,8 +163,8 @@ static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFil
     return r < 0 ? r : cut;
 }
 
-/* Reads the resident and the reclaimed ranges of the file. 0, 1 if the ranges are not complete, or
- * -ENOMEM. */
+/* Reads the resident and the reclaimed ranges of the file. Returns 0, 1 if the ranges are not
+ * complete, or -ENOMEM. */
 static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
 {
     usec_t deadline = clock_now(CLOCK_MONOTONIC) + FILE_USEC;
@@ -204,7 +204,7 @@ static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
 }
 
 /* Charges the user for the ranges that were added to the file, and drops those beyond the user's
- * share. True if it dropped any. */
+ * share. Returns true if it dropped any. */
 static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, RangeSet *ranges)
 {
     size_t added = ranges->n > before ? ranges->n - before : 0;
@@ -240,8 +240,8 @@ static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Re
     return 1;
 }
 
-/* Fills in a file that the trace did not have yet. 0, 1 if its ranges are not complete, or -ENOMEM.
- */
+/* Fills in a file that the trace did not have yet. Returns 0, 1 if its ranges are not complete, or
+ * -ENOMEM. */
 static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
 {
     StageRecord *s = b->o->stage;
@@ -329,8 +329,8 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     return r < 0 ? r : 1;
 }
 
-/* True if the recorder received a request to stop. Its signals are blocked and are read later.
- * systemd waits 10 s for the recorder to end (TimeoutStopSec=). */
+/* Returns true if the recorder received a request to stop. Its signals are blocked and are read
+ * later. systemd waits 10 s for the recorder to end (TimeoutStopSec=). */
 static bool stop_is_pending(void)
 {
     sigset_t pending;

@@ -142,7 +142,7 @@ static int add_machine(Trace *t, int root_fd)
     return t->boot_id && t->kernel && t->distribution ? 0 : -ENOMEM;
 }
 
-/* True if this boot installs an update (systemd.offline-updates(7)). */
+/* Returns true if this boot installs an update (systemd.offline-updates(7)). */
 static bool has_offline_update(int root_fd)
 {
     return root_fd >= 0 &&

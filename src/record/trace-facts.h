@@ -8,5 +8,5 @@
 
 /* Fills in kernel, distribution, clocks, flags, counters and what was left out. `root` is the
  * directory that is recorded. `run_dir` is the directory in which replay leaves its status, or
- * NULL. The caller has added the lifetimes to the trace. 0 or -ENOMEM. */
+ * NULL. The caller has added the lifetimes to the trace. Returns 0 or -ENOMEM. */
 int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char *run_dir);

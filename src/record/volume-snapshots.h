@@ -31,11 +31,11 @@ typedef struct VolumeSnapshots {
 void volume_snapshots_done(VolumeSnapshots *s);
 
 /* Call it when the stage begins. Drops earlier snapshots, and takes the first snapshot of each
- * volume. 0 or -ENOMEM. */
+ * volume. Returns 0 or -ENOMEM. */
 int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t);
 
 /* Adds what is resident now. It counts as read by the stage, even if it is reclaimed before the
- * stage ends. 0 or -ENOMEM. */
+ * stage ends. Returns 0 or -ENOMEM. */
 int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t);
 
 /* Forgets volumes that are no longer mounted, because another filesystem may get their st_dev. */
@@ -44,6 +44,6 @@ void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
 /* Call it when the stage ends. Returns the metadata that the stage has read, as byte ranges of the
  * block device. It consists of the blocks that are resident now or were resident at a sample, but
  * not when the stage began, and of the blocks that were read and reclaimed since the stage began.
- * 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first
- * snapshot failed), -ENOMEM, or the error of opening the device. */
+ * Returns 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the
+ * first snapshot failed), -ENOMEM, or the error of opening the device. */
 int volume_snapshots_added(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

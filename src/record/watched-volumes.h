@@ -25,8 +25,8 @@ void watched_volumes_done(WatchedVolumes *w);
 /* Marks the filesystems that were mounted since the last call, and drops those that are no longer
  * mounted, because another filesystem may get their st_dev. A filesystem that is encrypted better
  * than the store is not marked (volume/encryption.h); one line is logged. A filesystem that cannot
- * be marked is left out. 0, -ENOMEM, -EPERM (the first mark was refused), or the error of reading
- * mountinfo or the encryption of the store. */
+ * be marked is left out. Returns 0, -ENOMEM, -EPERM (the first mark was refused), or the error of
+ * reading mountinfo or the encryption of the store. */
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
 /* Returns 1 if watched_volumes_update() would find another set of filesystems, 0 if not, or the
@@ -34,9 +34,9 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
  * boots, but filesystems on disks rarely do. */
 int watched_volumes_changed(const WatchedVolumes *w, const char *root);
 
-/* True if the trace may name this opened file of a filesystem (NULL: an unknown filesystem). Also
- * checks for encryption keys of single files. */
+/* Returns true if the trace may name this opened file of a filesystem (NULL: an unknown
+ * filesystem). Keys that encrypt single files count, too. */
 bool watched_volumes_may_name(const WatchedVolumes *w, const Volume *v, int fd);
 
-/* True if opens on the filesystem with that st_dev are recorded. */
+/* Returns true if opens on the filesystem with that st_dev are recorded. */
 bool watched_volumes_have(const WatchedVolumes *w, uint64_t st_dev);

@@ -542,7 +542,8 @@ static void queues_fill(Replay *x)
                                      .end = x->list.streams[i].first + x->list.streams[i].n};
 }
 
-/* Finds the filesystems and lists the operations. 0, or a negative errno with *x unchanged. */
+/* Finds the filesystems and lists the operations. Returns 0, or a negative errno with *x
+ * unchanged. */
 static int find_operations(Replay *x)
 {
     MountedTable mounted = {0};
@@ -574,7 +575,7 @@ static int find_operations(Replay *x)
 }
 
 /* Makes the files and queues of the list. If replay_stop() or replay_hurry() was called before, its
- * effect on the queues takes place now. 0 or -ENOMEM. */
+ * effect on the queues takes place now. Returns 0 or -ENOMEM. */
 static int prepare_queues(Replay *x, uint32_t descriptors)
 {
     uint32_t n_files = le32toh(x->pack->header->n_files);

@@ -35,7 +35,8 @@ typedef struct Replay Replay;
 
 /* Starts a replay. The pack must outlive the replay. A replay cannot be freed while an operation is
  * under way. A process that does not wait for the operation must end with _exit(2). The caller
- * blocks done_signal and every signal that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
+ * blocks done_signal and every signal that it waits for. Returns 0, -ENOMEM, or -EAGAIN (no
+ * thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
 /* Stores the counts so far in *ret. Returns true if the replay is done; *ret_error is then 0, or

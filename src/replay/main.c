@@ -87,8 +87,8 @@ static void help(void)
     puts("\nSee the headstart-replay(8) man page for details.");
 }
 
-/* Parses a time span from `min` to `max`; `limit` describes the bounds in words. 0 or -EINVAL,
- * reported. */
+/* Parses a time span from `min` to `max`; `limit` describes the bounds in words. Returns 0 or
+ * -EINVAL, reported. */
 static int parse_limited(const char *option, const char *value, usec_t min, usec_t max,
                          const char *limit, usec_t *ret)
 {
@@ -121,7 +121,7 @@ static int parse_io_class(const char *value, int *ret)
     return 0;
 }
 
-/* Applies one option. 0, or -EINVAL if its value is wrong, reported. */
+/* Applies one option. Returns 0, or -EINVAL if its value is wrong, reported. */
 static int apply_option(int id, const char *value, Arguments *a)
 {
     switch (id) {

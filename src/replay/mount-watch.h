@@ -15,7 +15,7 @@ typedef struct MountWatch {
 } MountWatch;
 
 /* Starts watching the mounts of local block filesystems at and below `root`, an absolute path
- * without symlinks that outlives the watch. 0 or a negative errno. */
+ * without symlinks that outlives the watch. Returns 0 or a negative errno. */
 int mount_watch_start(MountWatch *w, const char *root);
 void mount_watch_stop(MountWatch *w);
 #define _cleanup_mount_watch_ _cleanup_(mount_watch_stop)

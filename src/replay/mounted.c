@@ -86,7 +86,7 @@ typedef struct Candidate {
     uint64_t size_bytes;
 } Candidate;
 
-/* True if the descriptor is on this mount, and not on one that covers it. */
+/* Returns true if the descriptor is on this mount, and not on one that covers it. */
 static bool is_of_mount(int fd, const Mount *m)
 {
     struct statx stx;
@@ -208,8 +208,8 @@ static int candidates_read(const char *root, Candidates *c)
     return 0;
 }
 
-/* True if the mount is at the place where the pack's volume was mounted when the pack was planned.
- */
+/* Returns true if the mount is at the place where the pack's volume was mounted when the pack was
+ * planned. */
 static bool is_in_place(const Mount *m, const char *root, const char *mountpoint)
 {
     size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);

@@ -28,5 +28,6 @@ void mounted_table_done(MountedTable *t);
  * `root` count. A filesystem is recognised by its UUID (FS_IOC_GETFSUUID, or the superblock) and,
  * on btrfs, by the id of the subvolume. If several mounts have that UUID, the one at the mount
  * point that the pack names is taken, else the one that shows the largest part of the filesystem.
- * The caller passes *ret to mounted_table_done(). 0, -ENOMEM, or the error of reading mountinfo. */
+ * The caller passes *ret to mounted_table_done(). Returns 0, -ENOMEM, or the error of reading
+ * mountinfo. */
 int mounted_table_read(const Pack *p, const char *root, MountedTable *ret);

@@ -207,7 +207,8 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
  * time from the stage that is being replayed. */
 #define WORKERS_CACHED 2U
 
-/* True if the pack contains the blocks that the kernel reads when it opens the volume's files. */
+/* Returns true if the pack contains the blocks that the kernel reads when it opens the volume's
+ * files. */
 static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
 {
     return f->device && le32toh(s->n_metadata) > 0 &&

@@ -80,13 +80,13 @@ ReplayOrder replay_order_of(const Pack *p, Policy policy);
 /* Lists the operations on the pack's mounted volumes; `facts` has one entry per volume. POLICY_OFF
  * gives none. POLICY_METADATA gives metadata ranges, and opens only on filesystems that cache their
  * metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or whose metadata ranges are not known. All other
- * policies give metadata ranges, opens and data. The caller passes *ret to operation_list_done(). 0
- * or -ENOMEM; *ret is untouched on failure. */
+ * policies give metadata ranges, opens and data. The caller passes *ret to operation_list_done().
+ * Returns 0 or -ENOMEM; *ret is untouched on failure. */
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
 /* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
- * physical position. 0, or -ENOMEM with the operations unchanged. */
+ * physical position. Returns 0, or -ENOMEM with the operations unchanged. */
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 

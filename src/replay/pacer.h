@@ -14,8 +14,8 @@ typedef struct Pacer {
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 
-/* True if a request of `bytes` bytes may be submitted now. With nothing in flight any request may
- * be submitted, so that the stream never stops. */
+/* Returns true if a request of `bytes` bytes may be submitted now. With nothing in flight any
+ * request may be submitted, so that the stream never stops. */
 bool pacer_may_submit(const Pacer *p, uint64_t bytes);
 
 /* Counts a submitted or a completed request. Each submitted request is completed once. */

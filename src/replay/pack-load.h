@@ -21,5 +21,5 @@ void loaded_pack_done(LoadedPack *p);
 
 /* Reads the first file of `paths` that exists, as a whole and in a separate thread, and validates
  * it. `paths` ends with NULL and has at least one path. The file is not mapped, so that it cannot
- * change after validation. 0, or a negative errno after one line was logged. */
+ * change after validation. Returns 0, or a negative errno after one line was logged. */
 int pack_load(char *const *paths, LoadedPack *ret);

@@ -54,12 +54,13 @@ char *report_to_text(const Report *x);
 char *report_to_json(const Report *x);
 
 /* Sends `text`, the report in one line, to the journal with the report's fields, and a second entry
- * if the boot went on because the deadline had passed or the pack was not read in time. False if
- * standard error is not the journal, or the entry was not sent: then the caller prints the line. */
+ * if the boot went on because the deadline had passed or the pack was not read in time. Returns
+ * false if standard error is not the journal, or the entry was not sent: then the caller prints the
+ * line. */
 bool report_to_journal(const Report *x, const char *text);
 
-/* Writes the report as JSON to its status file and creates the directory of that file if needed. 0
- * or a negative errno. */
+/* Writes the report as JSON to its status file and creates the directory of that file if needed.
+ * Returns 0 or a negative errno. */
 int report_save(const Report *x);
 
 /* Return the operation in one line for a dry run; the caller frees it. NULL: out of memory. */

@@ -10,6 +10,6 @@
 
 /* Reads the UUID from `head`, the first `size` bytes of the device, and writes its 16 bytes in the
  * order in which blkid prints them. Known types are ext2, ext3, ext4, xfs, btrfs, f2fs and vfat;
- * the serial number of vfat is in the last four bytes. 0; -EOPNOTSUPP for another filesystem type;
- * -EBADMSG if the magic number is missing. */
+ * the serial number of vfat is in the last four bytes. Returns 0; -EOPNOTSUPP for another
+ * filesystem type; -EBADMSG if the magic number is missing. */
 int superblock_uuid(const char *fstype, const uint8_t *head, size_t size, uint8_t ret[16]);

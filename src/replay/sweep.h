@@ -35,6 +35,6 @@ typedef struct SweepOptions {
 /* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
  * report. Saves the report when the sweep begins, when the deadline of the gate passes, before it
  * waits for mounts, and when it fails. After the outcome REPLAY_OUTCOME_STOPPED threads may still
- * run, and the process must end with _exit(2). 0; otherwise, after one line was logged, -ENOMEM or
- * the negative errno of starting threads or of reading the mount table. */
+ * run, and the process must end with _exit(2). Returns 0; otherwise, after one line was logged,
+ * -ENOMEM or the negative errno of starting threads or of reading the mount table. */
 int sweep(const Pack *p, const SweepOptions *o, Report *report);

@@ -57,8 +57,8 @@ static size_t read_character(const unsigned char *s, uint32_t *ret)
     return n;
 }
 
-/* True for characters that are invisible, change the direction of the text, or end a line, and for
- * code points that are not characters of XML. */
+/* Returns true for characters that are invisible, change the direction of the text, or end a line,
+ * and for code points that are not characters of XML. */
 static bool is_hidden(uint32_t c)
 {
     return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
@@ -139,7 +139,7 @@ void markup_open(Markup *m, const char *element)
     m->in_tag = true;
 }
 
-/* True for elements that never have content here. HTML requires end tags for all others. */
+/* Returns true for elements that never have content here. HTML requires end tags for all others. */
 static bool is_void(const char *element)
 {
     static const char *const names[] = {"meta", "br",   "hr",   "col",

@@ -61,7 +61,6 @@ void markup_label(Markup *m, double x, double y, const char *class, const char *
  */
 void markup_literal(Markup *m, const char *text);
 
-/* Ends all open elements; the caller frees *ret. 0, -ENOMEM, or -EINVAL (too many open elements, or
- * a call that does not fit the state of the document).
- */
+/* Ends all open elements; the caller frees *ret. Returns 0, -ENOMEM, or -EINVAL (too many open
+ * elements, or a call that does not fit the state of the document). */
 int markup_finish(Markup *m, char **ret, size_t *ret_size);

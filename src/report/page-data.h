@@ -22,7 +22,7 @@ typedef struct HeavyList {
 
 void heavy_list_done(HeavyList *l);
 
-/* Adds the item if it is among the heaviest. The path is copied. 0 or -ENOMEM. */
+/* Adds the item if it is among the heaviest. The path is copied. Returns 0 or -ENOMEM. */
 int heavy_list_add(HeavyList *l, const char *path, double bytes, double probability);
 
 /* The applications that start most often, and their successors. */
@@ -36,8 +36,8 @@ typedef struct GraphEdge {
 
 typedef struct Graph {
     char *names[GRAPH_NODES_MAX];
-    double starts[GRAPH_NODES_MAX]; /* decayed number of starts of the node; of sessions for node 0,
-                                       the begin of a session */
+    double starts[GRAPH_NODES_MAX]; /* decayed number of starts of each node; node 0 stands for the
+                                       begin of a session */
     size_t n_nodes;
     GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first */
     size_t n_edges;

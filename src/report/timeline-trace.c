@@ -121,7 +121,7 @@ static int add_file(Building *b, const TraceAccess *a, size_t *n_unplaced)
 
 /* --- the trace -------------------------------------------------------------------------------- */
 
-/* True if the moment is in the part that is drawn. */
+/* Returns true if the moment is in the part that is drawn. */
 static bool is_drawn(const TimelineSources *s, usec_t at)
 {
     return at >= s->from && (s->duration == 0 || at - s->from <= s->duration);

@@ -27,10 +27,10 @@ typedef struct TimelineSources {
 
 /* Adds the first open of each file, the applications and the marks. A file counts as prepared if
  * the trace is of a replayed session and the pack has the file. The caller frees *ret with
- * timeline_done(). 0 or -ENOMEM. */
+ * timeline_done(). Returns 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 
 /* Returns the begin and the end of the replay, both since the start of the stage; an end of 0 means
- * that the replay ended before the stage. False if nothing was replayed or the time is not known.
- */
+ * that the replay ended before the stage. Returns false if nothing was replayed or the time is not
+ * known. */
 bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end);

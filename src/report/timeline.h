@@ -69,7 +69,7 @@ typedef struct Timeline {
 void timeline_done(Timeline *t);
 #define _cleanup_timeline_ _cleanup_(timeline_done)
 
-/* Each of these functions copies its strings. 0 or -ENOMEM. */
+/* Each of these functions copies its strings. Returns 0 or -ENOMEM. */
 int timeline_set_title(Timeline *t, const char *format, ...) _printf_(2, 3);
 int timeline_add_read(Timeline *t, const TimelineRead *r);
 int timeline_add_application(Timeline *t, const TimelineSpan *s);

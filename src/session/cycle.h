@@ -92,18 +92,18 @@ typedef struct Cycle Cycle;
 /* Makes a cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned.
  * The cycle takes the chains out of the model. If the model has none, the cycle begins new ones
  * with the model's half-life; without a model, with `halflife_usec`. `uid` is the user of the
- * session, or UID_INVALID for an unknown user or several users. 0, -EINVAL (parameters out of
- * range), -ENOMEM; on failure the chains stay in the model. */
+ * session, or UID_INVALID for an unknown user or several users. Returns 0, -EINVAL (parameters out
+ * of range), -ENOMEM; on failure the chains stay in the model. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);
 #define _cleanup_cycle_ _cleanup_(cycle_freep)
 
 /* Replaces the parameters and the objects. Running applications, learned chains and refused paths
- * stay. 0, or an error as from cycle_new(); after an error nothing has changed. */
+ * stay. Returns 0, or an error as from cycle_new(); after an error nothing has changed. */
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
-/* Begins a session. An event outside of a session begins one, too. 0 or -ENOMEM. */
+/* Begins a session. An event outside of a session begins one, too. Returns 0 or -ENOMEM. */
 int cycle_begin(Cycle *c, EventTime t);
 
 /* Ends the session. */
@@ -114,17 +114,17 @@ void cycle_end(Cycle *c, EventTime t);
  * event counts as that time. An exit without a start is ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
-/* Decides which objects should be in memory now. 0 or -ENOMEM. */
+/* Decides which objects should be in memory now. Returns 0 or -ENOMEM. */
 int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret);
 
 /* Excludes a file or directory from all later decisions of this cycle, because this user's set must
  * not contain it (model/ownership.h). It then takes no share of the budget. A path that the model
- * does not know is ignored; so are paths beyond CYCLE_REFUSED_MAX. 0 or -ENOMEM. */
+ * does not know is ignored; so are paths beyond CYCLE_REFUSED_MAX. Returns 0 or -ENOMEM. */
 #define CYCLE_REFUSED_MAX 100000U
 int cycle_refuse(Cycle *c, const char *path);
 
 /* Makes a copy of the chains as they would be if the session ended now, to be saved. The caller
- * frees it. 0 or -ENOMEM. */
+ * frees it. Returns 0 or -ENOMEM. */
 int cycle_learned(const Cycle *c, Chains **ret);
 
 /* Returns the number of starts and exits that this cycle has learned from. */
@@ -133,9 +133,9 @@ uint64_t cycle_n_learned(const Cycle *c);
 /* Returns the chains_revision() of the chains. While it is unchanged, there is nothing to save. */
 uint64_t cycle_revision(const Cycle *c);
 
-/* True if the list excludes the path: see CycleParameters.exclude. */
+/* Returns true if the list excludes the path: see CycleParameters.exclude. */
 bool cycle_excludes(const char *list, const char *path);
 
 /* Returns the latest decision and what it is based on, as JSON for people (docs/formats.md). The
- * caller releases it. NULL if out of memory. */
+ * caller releases it. Returns NULL if out of memory. */
 struct json_object *cycle_dump(const Cycle *c);

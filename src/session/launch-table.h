@@ -46,7 +46,8 @@ typedef struct LaunchTable {
     } recent[LAUNCH_RECENT_MAX];
 } LaunchTable;
 
-/* Notes an execution at `now` (above 0). False if it belongs to a start that was noted before. */
+/* Notes an execution at `now` (above 0). Returns false if it belongs to a start that was noted
+ * before. */
 bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
 
 /* Takes a slot for that user. Returns its number, or -1 if all slots, or all slots of that user,
@@ -56,7 +57,7 @@ int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop);
 /* Frees the slot. To be called when all its reads have ended. */
 void launch_table_end(LaunchTable *t, int slot);
 
-/* True if a set of that size may be read: half of the available memory holds it, and tasks wait for
- * memory at most `maximum_pressure` percent of the time. */
+/* Returns true if a set of that size may be read: half of the available memory holds it, and tasks
+ * wait for memory at most `maximum_pressure` percent of the time. */
 bool launch_fits(uint64_t bytes, uint64_t available_bytes, double pressure,
                  double maximum_pressure);

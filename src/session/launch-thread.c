@@ -105,8 +105,8 @@ static bool data_is_resident(const Pack *p, const MountedTable *mounted)
     return true;
 }
 
-/* True if all samples of the set are in memory. Metadata is sampled first: if it is in memory,
- * opening the files of the other samples needs no I/O. */
+/* Returns true if all samples of the set are in memory. Metadata is sampled first: if it is in
+ * memory, opening the files of the other samples needs no I/O. */
 static bool is_resident(const LaunchThread *t, const Pack *p)
 {
     _cleanup_mounted_table_ MountedTable mounted = {0};
@@ -182,7 +182,7 @@ static void stop_all(LaunchThread *t)
         }
 }
 
-/* Begins to read the set. Takes over *buf on success. 0, -EBUSY (no slot), or an error of
+/* Begins to read the set. Takes over *buf on success. Returns 0, -EBUSY (no slot), or an error of
  * replay_start(). */
 static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p, usec_t event)
 {

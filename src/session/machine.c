@@ -10,7 +10,7 @@
 #define SUPPLIES  "/sys/class/power_supply"
 #define VALUE_MAX 4096U
 
-/* True if the supply has the attribute with that value. */
+/* Returns true if the supply has the attribute with that value. */
 static bool is_word(int root_fd, const char *supply, const char *attribute, const char *word)
 {
     _cleanup_free_ char *text = NULL;
@@ -23,7 +23,7 @@ static bool is_word(int root_fd, const char *supply, const char *attribute, cons
     return strcmp(text, word) == 0;
 }
 
-/* True if the supply feeds the machine itself and not a mouse or a headset. */
+/* Returns true if the supply feeds the machine itself and not a mouse or a headset. */
 static bool is_own(int root_fd, const char *supply)
 {
     return !is_word(root_fd, supply, "scope", "Device");

@@ -6,8 +6,8 @@
 
 #include "session/cycle.h"
 
-/* True if the machine runs on battery: a built-in battery discharges and no other supply is online
- * (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
+/* Returns true if the machine runs on battery: a built-in battery discharges and no other supply is
+ * online (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
 bool machine_on_battery(int root_fd);
 
 /* Returns the percentage of the last ten seconds in which tasks waited for memory; 0 if the kernel
@@ -15,5 +15,5 @@ bool machine_on_battery(int root_fd);
  */
 double machine_memory_pressure(int root_fd);
 
-/* Reads all facts. 0, -EBADMSG, or the errno of reading /proc/meminfo. */
+/* Reads all facts. Returns 0, -EBADMSG, or the negative errno of reading /proc/meminfo. */
 int machine_snapshot(int root_fd, CycleSnapshot *ret);

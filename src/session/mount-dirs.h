@@ -23,11 +23,11 @@ typedef struct MountDirs {
 void mount_dirs_done(MountDirs *m);
 #define _cleanup_mount_dirs_ _cleanup_(mount_dirs_done)
 
-/* Opens the mount points of the local block-backed filesystems at or below `root`. 0 or a negative
- * errno. */
+/* Opens the mount points of the local block-backed filesystems at or below `root`. Returns 0 or a
+ * negative errno. */
 int mount_dirs_read(const char *root, MountDirs *ret);
 
-/* True if the filesystem with that device number is one of them. */
+/* Returns true if the filesystem with that device number is one of them. */
 bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
 
 /* Looks an absolute path up on the mount that contains it, without following symlinks or entering

@@ -102,7 +102,7 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
 /* --- missing ranges --------------------------------------------------------------------------- */
 
 /* Adds the missing ranges of an open file, split where they are not contiguous on the disk. Takes
- * ownership of the descriptor. 0 or -ENOMEM. */
+ * ownership of the descriptor. Returns 0 or -ENOMEM. */
 static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
                        const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
@@ -125,7 +125,8 @@ static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
     return r;
 }
 
-/* True if all of the range is in memory. Also false if cachestat(2) is not available. */
+/* Returns true if all of the range is in memory. Returns false also if cachestat(2) is not
+ * available. */
 static bool is_resident(const PrefetchState *s, int fd, Range x)
 {
     return s->cachestat && cachestat_is_resident(fd, x.offset, x.length) > 0;
@@ -139,7 +140,7 @@ static bool are_resident(const PrefetchState *s, int fd, const RangeSet *ranges)
     return true;
 }
 
-/* Computes the part of the requested ranges that lies before `size`. 0 or -ENOMEM. */
+/* Computes the part of the requested ranges that lies before `size`. Returns 0 or -ENOMEM. */
 static int clip(const RangeSet *requested, uint64_t size, RangeSet *ret)
 {
     Range whole = {0, size};
@@ -147,7 +148,7 @@ static int clip(const RangeSet *requested, uint64_t size, RangeSet *ret)
     return range_set_intersect(requested, &(RangeSet){&whole, size > 0, size > 0}, ret);
 }
 
-/* Computes the part of a file's requested ranges that is not in memory. 0 or -ENOMEM. */
+/* Computes the part of a file's requested ranges that is not in memory. Returns 0 or -ENOMEM. */
 static int find_missing(const PrefetchState *s, int fd, uint64_t size, const RangeSet *requested,
                         RangeSet *ret)
 {

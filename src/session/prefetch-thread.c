@@ -189,7 +189,7 @@ static int compare_ranks(const void *a, const void *b)
     return x->request < y->request ? -1 : x->request > y->request;
 }
 
-/* Sets first[i] to the first request for the file of request i. 0 or -ENOMEM. */
+/* Sets first[i] to the first request for the file of request i. Returns 0 or -ENOMEM. */
 static int find_first_requests(const PrefetchRequest *requests, size_t n, size_t *first)
 {
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));

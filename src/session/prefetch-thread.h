@@ -50,7 +50,7 @@ typedef struct PrefetchThread PrefetchThread;
 
 /* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
  * them. Paths of requests begin below `root`, a directory as realpath(3) returns it. `uid`: the
- * user of the session; OWNERSHIP_ANYBODY if that is not one user. 0 or a negative errno. */
+ * user of the session; OWNERSHIP_ANYBODY if that is not one user. Returns 0 or a negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
 /* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not
@@ -59,7 +59,7 @@ PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
 /* Replaces the previous requests by copies of these. A pass that is under way ends, and another
- * begins. All requests of one file must share the pointer `path`. 0 or -ENOMEM. */
+ * begins. All requests of one file must share the pointer `path`. Returns 0 or -ENOMEM. */
 int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n);
 
 void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);

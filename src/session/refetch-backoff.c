@@ -30,8 +30,8 @@ RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
     return NULL;
 }
 
-/* Adds a path. If REFETCH_PATHS_MAX paths are known, all of them are forgotten first. NULL if
- * memory runs out. */
+/* Adds a path. If REFETCH_PATHS_MAX paths are known, all of them are forgotten first. Returns NULL
+ * if memory runs out. */
 static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now)
 {
     size_t size = strlen(path) + 1;

@@ -21,15 +21,16 @@ typedef struct RefetchBackoff RefetchBackoff; /* NULL is valid and empty */
 
 RefetchBackoff *refetch_backoff_free(RefetchBackoff *b);
 
-/* Removes the ranges from `missing` that must not be read yet at `now`. 0 or -ENOMEM. */
+/* Removes the ranges from `missing` that must not be read yet at `now`. Returns 0 or -ENOMEM. */
 int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now,
                            RangeSet *missing);
 
 /* Notes that the range was read at `now`. Call it only for ranges that were read. Ranges that a
- * cancelled job did not read stay due. 0 or -ENOMEM. */
+ * cancelled job did not read stay due. Returns 0 or -ENOMEM. */
 int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range range);
 
-/* True if the directory has not been listed within `interval_usec` before `now`; then notes that it
- * is listed now. Also true if memory runs out. */
+/* Returns true if the directory has not been listed within `interval_usec` before `now`, and notes
+ * that it is listed now. If memory runs out, nothing is noted and the function returns true again
+ * at the next call. */
 bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now,
                               usec_t interval_usec);

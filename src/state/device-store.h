@@ -49,17 +49,17 @@ DeviceRecord *device_store_add(DeviceStore *s, const char *uuid, const char *ide
 /* Adds a sweep that began at that time; the oldest is dropped if there are DEVICE_SWEEPS_MAX. */
 void device_record_add_sweep(DeviceRecord *d, usec_t start_realtime, const DeviceSweep *sweep);
 
-/* Formats the store as JSON. The caller frees *ret. 0 or -ENOMEM. */
+/* Formats the store as JSON. The caller frees *ret. Returns 0 or -ENOMEM. */
 int device_store_to_json(const DeviceStore *s, char **ret, size_t *ret_size);
 
-/* Parses and checks a store. 0, -EBADMSG, -EMEDIUMTYPE (not a file of devices), -EPROTONOSUPPORT
- * (another version), -E2BIG, or -ENOMEM. After an error *ret_error is one line that the caller
- * frees, or NULL. */
+/* Parses and checks a store. Returns 0, -EBADMSG, -EMEDIUMTYPE (not a file of devices),
+ * -EPROTONOSUPPORT (another version), -E2BIG, or -ENOMEM. After an error *ret_error is one line
+ * that the caller frees, or NULL. */
 int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char **ret_error);
 
-/* Reads STATE/devices.json. An absent file is an empty store. 0, what device_store_from_json()
- * returns, or the error of reading. */
+/* Reads STATE/devices.json. An absent file is an empty store. Returns 0, what
+ * device_store_from_json() returns, or the error of reading. */
 int state_load_devices(int state_fd, DeviceStore *ret, char **ret_error);
 
-/* Replaces STATE/devices.json, as atomic_file_write() does. 0 or a negative errno. */
+/* Replaces STATE/devices.json, as atomic_file_write() does. Returns 0 or a negative errno. */
 int state_write_devices(int state_fd, const DeviceStore *s);

@@ -31,7 +31,7 @@ static int open_directory(int system_fd, bool create)
     return fd < 0 ? fd : rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
 }
 
-/* True if early boot cannot see the state directory. */
+/* Returns true if early boot cannot see the state directory. */
 static bool is_apart(int system_fd, int state_fd)
 {
     int root = rooted_open(system_fd, "/", O_PATH | O_DIRECTORY);

@@ -13,6 +13,6 @@
 /* Creates, replaces or removes the copy after the boot pack has changed to these bytes (NULL: it
  * was removed). /etc is below `system_fd` (AT_FDCWD: the real /etc). With AT_FDCWD nothing is done
  * if `state` is not the state directory that the units use. A read-only root filesystem without a
- * copy is no error. 0 or a negative errno. */
+ * copy is no error. Returns 0 or a negative errno. */
 int early_pack_update(int system_fd, const char *state, int state_fd, const void *bytes,
                       size_t size);

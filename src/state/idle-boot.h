@@ -16,10 +16,10 @@
  * worthwhile. */
 #define IDLE_BOOT_MAX_USEC (168 * USEC_PER_HOUR)
 
-/* True if a boot with that policy needs nothing of headstart: the boot is not replayed, and the
- * newest recording of a boot is at most IDLE_BOOT_MAX_USEC old. `recorded` is the wall-clock time
- * of that recording, 0 if there is none. Pure. */
+/* Returns true if a boot with that policy needs nothing of headstart: the boot is not replayed, and
+ * the newest recording of a boot is at most IDLE_BOOT_MAX_USEC old. `recorded` is the wall-clock
+ * time of that recording, 0 if there is none. Pure. */
 bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now);
 
-/* Creates or removes the file. 0 or a negative errno. */
+/* Creates or removes the file. Returns 0 or a negative errno. */
 int idle_boot_set(int state_fd, bool idle);

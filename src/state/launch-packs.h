@@ -18,10 +18,10 @@ uint64_t launch_pack_hash(const char *path);
 /* Writes the name of the pack of that user (UID_INVALID: of everybody). Returns `name`. */
 char *launch_pack_name(char name[static LAUNCH_PACK_NAME_MAX], uint32_t uid, uint64_t hash);
 
-/* True for the name of a launch pack; then *ret_uid and *ret_hash are the user and the hash in the
- * name. */
+/* Returns true for the name of a launch pack; then *ret_uid and *ret_hash are the user and the hash
+ * in the name. */
 bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_hash);
 
 /* Reads and checks the user's pack, or everybody's if the user has none. *ret points into *ret_buf,
- * which the caller frees. 0, -ENOENT (neither exists), or another negative errno. */
+ * which the caller frees. Returns 0, -ENOENT (neither exists), or another negative errno. */
 int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret);

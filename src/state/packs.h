@@ -13,35 +13,35 @@
  * "login@1000.pack". Returns `name`. */
 char *packs_name(char name[static PACK_NAME_MAX], Stage stage, uint32_t uid);
 
-/* True for the name of a user's login pack; then *ret_uid is the user. */
+/* Returns true for the name of a user's login pack; then *ret_uid is the user. */
 bool packs_parse_user_name(const char *name, uint32_t *ret_uid);
 
 /* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
- * frees. 0, -ENOENT, or another negative errno. If the content of the file is wrong, *ret_reason
- * becomes a static string that says what is wrong; otherwise it is untouched. ret_reason may be
- * NULL. */
+ * frees. Returns 0, -ENOENT, or another negative errno. If the content of the file is wrong,
+ * *ret_reason becomes a static string that says what is wrong; otherwise it is untouched.
+ * ret_reason may be NULL. */
 int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason);
 
-/* Compresses a pack and writes it into the state directory in place of the old pack. 0 or a
+/* Compresses a pack and writes it into the state directory in place of the old pack. Returns 0 or a
  * negative errno. */
 int packs_write(int state_fd, const char *name, const void *bytes, size_t size);
 
-/* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable
- * pack. */
+/* Reads the salt of the pack that will be replaced. Returns 0, or a negative errno if there is no
+ * usable pack. */
 int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
 
-/* Adds to *set the positions of the pack's data on the device of the filesystem with that UUID. 0,
- * -ENOMEM, or another negative errno if there is no usable pack. */
+/* Adds to *set the positions of the pack's data on the device of the filesystem with that UUID.
+ * Returns 0, -ENOMEM, or another negative errno if there is no usable pack. */
 int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
 
 /* Reads and checks the pack of this stage and user, or the pack for everyone if the user has none
- * or `uid` is UID_INVALID. *ret points into *ret_buf, which the caller frees. 0, or a negative
- * errno. */
+ * or `uid` is UID_INVALID. *ret points into *ret_buf, which the caller frees. Returns 0, or a
+ * negative errno. */
 int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret);
 
-/* True if the state directory has a pack for everyone. */
+/* Returns true if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
 
-/* True if packs for everyone exist and none of them is older than the model, the model below `root`
- * that the distribution ships, and the configuration below `system_fd`. */
+/* Returns true if packs for everyone exist and none of them is older than the model, the model
+ * below `root` that the distribution ships, and the configuration below `system_fd`. */
 bool packs_are_current(int state_fd, int system_fd, const char *root);

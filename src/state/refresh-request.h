@@ -15,5 +15,5 @@ typedef struct RefreshRequest {
 RefreshRequest refresh_request_read(int state_fd);
 
 /* Removes the request after it was carried out. It stays if packages were changed again meanwhile.
- * 0 or a negative errno. */
+ * Returns 0 or a negative errno. */
 int refresh_request_remove(int state_fd, const RefreshRequest *done);

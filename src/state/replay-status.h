@@ -21,6 +21,6 @@ typedef struct ReplayStatusList {
 void replay_status_list_done(ReplayStatusList *l);
 #define _cleanup_replay_status_ _cleanup_(replay_status_list_done)
 
-/* Reads the reports of one stage in the directory. Other files are ignored. 0, -ENOMEM, or the
- * negative errno of reading the directory. */
+/* Reads the reports of one stage in the directory. Other files are ignored. Returns 0, -ENOMEM, or
+ * the negative errno of reading the directory. */
 int replay_status_read(int dir_fd, Stage stage, ReplayStatusList *ret);

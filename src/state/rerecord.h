@@ -24,21 +24,21 @@ typedef struct Rerecord {
 #define RERECORD_NAME_MAX 32
 const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
 
-/* Requests a new recording of a stage of that user (UID_INVALID: of any user). 0 or a negative
- * errno. */
+/* Requests a new recording of a stage of that user (UID_INVALID: of any user). Returns 0 or a
+ * negative errno. */
 int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 
 /* Reads the requests that have not expired at `now` (CLOCK_REALTIME). A file that cannot be used is
  * set aside, and a file that is too old is removed, each with a line in the log. Neither counts as
- * a request. 0 or a negative errno. */
+ * a request. Returns 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
-/* True if a request exists. While it exists, nothing else is recorded. */
+/* Returns true if a request exists. While it exists, nothing else is recorded. */
 bool rerecord_is_requested(const Rerecord *x);
 
-/* True if a new recording of that stage of that user (boot: any user) was requested. */
+/* Returns true if a new recording of that stage of that user (boot: any user) was requested. */
 bool rerecord_matches(const Rerecord *x, Stage stage, uint32_t uid);
 
 /* Removes the request that a recording of this stage and user fulfils. To be called when the stage
- * was recorded. 0 or a negative errno. */
+ * was recorded. Returns 0 or a negative errno. */
 int rerecord_done(const char *state_dir, Rerecord *x, Stage stage, uint32_t uid);

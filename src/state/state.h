@@ -12,30 +12,31 @@
 #define STATE_RERECORD "rerecord-"      /* followed by a stage: rerecord.h */
 #define STATE_REFRESH  "refresh-wanted" /* refresh-request.h */
 
-/* Opens the directory; with `create` it is made (0700) if it is missing. 0 or a negative errno. */
+/* Opens the directory; with `create` it is made (0700) if it is missing. Returns 0 or a negative
+ * errno. */
 int state_directory_open(const char *path, bool create, int *ret_fd);
 
 /* Keeps other learners and planners out until the descriptor is closed. Waits at most `timeout` for
- * them. 0, -EBUSY (they did not finish in time), or another negative errno. */
+ * them. Returns 0, -EBUSY (they did not finish in time), or another negative errno. */
 int state_directory_lock(int state_fd, usec_t timeout);
 
-/* True if this error means that the content of a file is bad, so that the file is set aside. Errors
- * of the reader (no memory, no rights) do not count. */
+/* Returns true if this error means that the content of a file is bad, so that the file is set
+ * aside. Errors of the reader (no memory, no rights) do not count. */
 bool state_is_bad_content(int error);
 
-/* Reads and parses STATE/model.json. 0, -ENOENT, what model_from_json() returns (*ret_error: one
- * line, the caller frees it), or the error of reading. */
+/* Reads and parses STATE/model.json. Returns 0, -ENOENT, what model_from_json() returns
+ * (*ret_error: one line, the caller frees it), or the error of reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
 /* Like state_load_model(), with model_stages_from_json(). */
 int state_load_model_stages(int state_fd, Model **ret, char **ret_error);
 
 /* Reads the number of learned traces from the head of STATE/model.json, without reading the rest.
- * It relies on the layout that state_write_model() writes. 0, -ENOENT, -ENODATA (the head does not
- * contain the number), or the error of reading. */
+ * It relies on the layout that state_write_model() writes. Returns 0, -ENOENT, -ENODATA (the head
+ * does not contain the number), or the error of reading. */
 int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 
-/* Replaces STATE/model.json, as atomic_file_write() does. 0 or a negative errno. */
+/* Replaces STATE/model.json, as atomic_file_write() does. Returns 0 or a negative errno. */
 int state_write_model(int state_fd, const Model *m);
 
 /* Returns "boot.pack" or "login.pack"; NULL for a stage that has no pack. */

@@ -12,7 +12,7 @@
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; if that
  * name is taken, -2, -3 … follows STAGE), and creates the directories (0700) as needed. Then
  * applies the quotas (state_apply_quotas()) and ignores their errors. The caller frees *ret_path.
- * 0, or a negative errno, for example of atomic_file_write(). */
+ * Returns 0, or a negative errno, for example of atomic_file_write(). */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
 /* The facts that identify a trace. */
@@ -43,19 +43,19 @@ void trace_names_done(TraceNames *t);
 #define _cleanup_trace_names_ _cleanup_(trace_names_done)
 
 /* Lists the traces in STATE/traces by name. Files with other names are left out. A missing
- * directory counts as empty. 0, -ENOMEM or the error of reading it. */
+ * directory counts as empty. Returns 0, -ENOMEM or the error of reading it. */
 int state_list_traces(int state_fd, TraceNames *ret);
 
 /* Reads a trace of the directory `dir_fd`. If the content is bad, *ret_error becomes the reason,
- * which the caller frees. If reading fails, *ret_error is untouched. 0, the result of
+ * which the caller frees. If reading fails, *ret_error is untouched. Returns 0, the result of
  * trace_from_json(), or the error of reading. The function logs nothing. */
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error);
 
-/* Parses a trace's file name. Pure. 0 or -EINVAL. */
+/* Parses a trace's file name. Pure. Returns 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
 
 /* Removes files of STATE/traces that exceed the quotas of retention.h, as of `now` (wall clock),
  * and markers (attempt.h) whose file is gone. *ret_removed becomes the number of removed files
- * without the markers; `ret_removed` may be NULL. 0, -ENOMEM, or the error of reading the directory
- * or the attributes of a file. It is no error if a file cannot be removed. */
+ * without the markers; `ret_removed` may be NULL. Returns 0, -ENOMEM, or the error of reading the
+ * directory or the attributes of a file. It is no error if a file cannot be removed. */
 int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed);

@@ -2,7 +2,8 @@
 
 #include "trace/trace.h"
 
-/* True if `s`, as sample i, is later than the sample before it and its totals are not smaller. */
+/* Returns true if `s`, as sample i, is later than the sample before it and its totals are not
+ * smaller. */
 static bool follows(const TraceSample *samples, size_t i, const TraceSample *s)
 {
     const TraceSample *before = i > 0 ? &samples[i - 1] : &(TraceSample){0};

@@ -210,13 +210,14 @@ int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uin
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 
-/* True if a filesystem was checked, that is, if a checker ran for at least ten seconds. Pure. */
+/* Returns true if a filesystem was checked, that is, if a checker ran for at least ten seconds.
+ * Pure. */
 bool trace_has_fsck(const Trace *t);
 /* Adds a row; UIDs must rise (-EINVAL otherwise). */
 int trace_add_left_out(Trace *t, const TraceLeftOut *l);
 /* Adds a sample. Times must rise and totals must not fall (-EINVAL otherwise). */
 int trace_add_sample(Trace *t, const TraceSample *s);
-/* True if all samples follow the rules of trace_add_sample() and there are at most
+/* Returns true if all samples follow the rules of trace_add_sample() and there are at most
  * TRACE_SAMPLES_MAX of them. */
 bool trace_samples_valid(const Trace *t);
 /* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
@@ -228,13 +229,13 @@ size_t trace_path_bytes(const Trace *t, uint32_t path);
 /* Writes the path as text into buf; -ENAMETOOLONG if it does not fit. */
 int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 
-/* Checks every index, order and limit of the struct, and that each path fits TRACE_PATH_MAX. 0,
- * -EBADMSG, -ENOMEM. */
+/* Checks every index, order and limit of the struct, and that each path fits TRACE_PATH_MAX.
+ * Returns 0, -EBADMSG, -ENOMEM. */
 int trace_validate(const Trace *t);
 
 /* Returns one clause for log lines that lists what was left out for each of the first few users,
  * and the number of further users: "UID 1000: 30 opens, 2 files, page ranges of 1 files; UID 1001:
- * …". The caller frees it. NULL if nothing was left out or memory is short. */
+ * …". The caller frees it. Returns NULL if nothing was left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

@@ -15,15 +15,15 @@ typedef struct Benefits {
 void benefits_done(Benefits *b);
 #define _cleanup_benefits_ _cleanup_(benefits_done)
 
-/* Reads the history and computes the benefit of each stage as of `now` (wall clock). 0, or an error
- * that was reported. */
+/* Reads the history and computes the benefit of each stage as of `now` (wall clock). Returns 0, or
+ * an error that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
-/* Opens the state directory and reads the history as of now. 0, also if there is no state directory
- * (*ret_fd and *ret are then unchanged), or an error that was reported. */
+/* Opens the state directory and reads the history as of now. Returns 0, also if there is no state
+ * directory (*ret_fd and *ret are then unchanged), or an error that was reported. */
 int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 
-/* Computes the benefit of each stage from b->history. 0 or -ENOMEM. */
+/* Computes the benefit of each stage from b->history. Returns 0 or -ENOMEM. */
 int benefits_compute(Benefits *b, usec_t now);
 
 /* Calls benefit_control_interval() for the stage. */
@@ -39,8 +39,8 @@ const char *effect_to_text(const Effect *e, const char *things, char buf[static 
 const char *benefit_to_text(const Benefit *b, const char *things,
                             char buf[static BENEFIT_TEXT_MAX]);
 
-/* Adds the figures of the effect to an object. False if out of memory. */
+/* Adds the figures of the effect to an object. Returns false if out of memory. */
 bool effect_add_to_json(json_object *o, const Effect *e);
 
-/* Returns an array with one object for boots and one for logins. NULL if out of memory. */
+/* Returns an array with one object for boots and one for logins. Returns NULL if out of memory. */
 json_object *benefits_to_json(const Benefits *b, usec_t now);

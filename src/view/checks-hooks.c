@@ -27,7 +27,8 @@ static const struct {
          HOOKS "sddm/headstart.conf"},
 };
 
-/* Reads the target of a symbolic link. False if there is no symbolic link with that path. */
+/* Reads the target of a symbolic link. Returns false if there is no symbolic link with that
+ * path. */
 static bool read_link(const Context *c, const char *path, char target[static PATH_MAX])
 {
     _cleanup_close_ int fd = rooted_open(c->system_fd, path, O_PATH | O_NOFOLLOW);

@@ -92,7 +92,7 @@ static char *read_scheduler(const Context *c, const Mount *m)
     return active ? strdup(active) : NULL;
 }
 
-/* True if an earlier mount is of the same filesystem. */
+/* Returns true if an earlier mount is of the same filesystem. */
 static bool is_repeated(const MountTable *mounts, size_t k)
 {
     for (size_t i = 0; i < k; i++)
@@ -134,7 +134,7 @@ static void check_schedulers(Checks *checks, const Context *c, const MountTable 
                    "the I/O schedulers of the disks honour idle priority");
 }
 
-/* True if the directory is one from which boots and logins read. */
+/* Returns true if the directory is one from which boots and logins read. */
 static bool is_read_by_stages(const char *target)
 {
     static const char *const names[] = {"/home", "/usr", "/var", "/opt", "/srv"};
@@ -200,7 +200,7 @@ static void check_filesystems(Checks *checks, const Context *c)
     check_schedulers(checks, c, &mounts);
 }
 
-/* True if the unit is enabled: linked in a directory TARGET.wants. */
+/* Returns true if the unit is enabled: linked in a directory TARGET.wants. */
 static bool is_enabled(const Context *c, const char *unit)
 {
     int fd = rooted_open(c->system_fd, WANTS_BELOW, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -227,7 +227,7 @@ static void check_model(Checks *checks, const Context *c, int state_fd)
                    error ? error : error_text(r));
 }
 
-/* True if the file on the disk is the one that was planned. */
+/* Returns true if the file on the disk is the one that was planned. */
 static bool is_unchanged(const Context *c, const Pack *p, const PackVolume *v, const PackFile *f)
 {
     const char *mountpoint = pack_string(p, v->mountpoint);

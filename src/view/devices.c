@@ -37,8 +37,8 @@ typedef struct Devices {
     bool changed;
 } Devices;
 
-/* Returns the identity of the volume's disk; the caller frees it. NULL if the volume has no disk or
- * no UUID, if nothing identifies the disk, or if out of memory. */
+/* Returns the identity of the volume's disk; the caller frees it. Returns NULL if the volume has no
+ * disk or no UUID, if nothing identifies the disk, or if out of memory. */
 static char *identity_of(const Volume *v)
 {
     char *identity = NULL;
@@ -98,7 +98,7 @@ static void measure(Devices *x, const Volume *v, DeviceRecord *d)
 /* --- sweeps of replay ------------------------------------------------------------------------- */
 
 /* Predicts the time of a sweep over one volume of the pack with the profile. *ret_share is the
- * share of this volume's reads in all bytes of the pack. 0 or -ENOMEM. */
+ * share of this volume's reads in all bytes of the pack. Returns 0 or -ENOMEM. */
 static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProfile *profile,
                          usec_t *ret, double *ret_share)
 {
@@ -125,8 +125,8 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     return 0;
 }
 
-/* True if the status belongs to the pack in the state directory, the sweep read nearly all of the
- * pack, and nothing disturbed it: it held the stage (`gate`), or it ran at idle priority and
+/* Returns true if the status belongs to the pack in the state directory, the sweep read nearly all
+ * of the pack, and nothing disturbed it: it held the stage (`gate`), or it ran at idle priority and
  * everything became resident (`idle`). */
 static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
                         usec_t *ret_duration)
@@ -239,7 +239,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
         apply(d, v);
 }
 
-/* Loads the stored measurements. 0, or an error that was reported. */
+/* Loads the stored measurements. Returns 0, or an error that was reported. */
 static int load_store(Devices *x)
 {
     _cleanup_free_ char *error = NULL;

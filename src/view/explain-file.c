@@ -89,7 +89,7 @@ static const ModelStageFile *find_use(const ModelStage *g, uint32_t file)
     return NULL;
 }
 
-/* True if a pack for that stage and user may contain the file. */
+/* Returns true if a pack for that stage and user may contain the file. */
 static bool is_allowed(const ModelStage *g, const struct stat *st)
 {
     uint32_t user = g->stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
@@ -223,7 +223,7 @@ static int by_probability(const void *a, const void *b)
 }
 
 /* Makes a table of the files that the application uses, the most probable first. The table has no
- * rows if the file is not an application. NULL if out of memory. */
+ * rows if the file is not an application. Returns NULL if out of memory. */
 static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
 {
     static const Column columns[] = {
