@@ -18,7 +18,7 @@ volume() {
     "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"
 }
 
-# Fails and prints the first differences.
+# Compares two files. If they differ, prints the first differences and fails.
 same_lines() {
     diff "$1" "$2" >"$HS_TMP/diff" || {
         head -n 20 "$HS_TMP/diff"

@@ -87,7 +87,8 @@ void device_flush(Device *d);
 /* Writes at once. Returns 0 or -ENOSPC. */
 int device_write(Device *d, const char *data, size_t size, uint64_t offset);
 
-/* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command, -ENOENT if
+/* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command or a wrong
+ * argument, -ENOENT if
  * nothing was saved under that name, or the negative errno of the step that failed. */
 int device_control(Device *d, const char *command);
 

@@ -103,7 +103,8 @@ static void add(Section *s, uint64_t offset, uint64_t length)
     s->requests[s->n++] = (DiskRequest){.offset = offset, .length = length};
 }
 
-/* Sets a mark's name without the characters that JSON would escape. */
+/* Begins the section of a mark. The section gets the name of the mark, in which `_` replaces the
+ * characters that JSON would escape. */
 static void set_name(Section *s, const char *name)
 {
     size_t i = 0;

@@ -11,7 +11,7 @@
 #define KIB  UINT64_C(1024)
 
 /* SATA's native command queueing has 32 tags; network block devices commonly have 64. Cards have no
- * queue; the kernel's block layer requires 4 tags at least. */
+ * queue, but the kernel's block layer requires at least 4 tags. */
 const DiskProfile disk_profiles[] = {
         {.name = "hdd7200",
          .rate = 100 * MB,

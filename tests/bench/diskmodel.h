@@ -19,7 +19,8 @@
  *
  * A disk with granules simulates a volume that a cloud provider loads from a snapshot: it fetches
  * each granule when it is first read. A fetch takes fetch_nsec, and fetches begin at least
- * fetch_interval_nsec apart. Later reads of the granule cost `fixed`. */
+ * fetch_interval_nsec apart. Later reads of the granule cost what a read from a
+ * disk without granules costs. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,8 +31,8 @@
 typedef struct DiskProfile {
     const char *name;
     uint64_t rate;          /* bytes a second */
-    uint64_t seek_min_nsec; /* to the neighbouring track; 0, with seek_max_nsec 0: the disk has no
-                               mechanics */
+    uint64_t seek_min_nsec; /* to the neighbouring track; the seek times are 0 if the disk is not
+                               rotational */
     uint64_t seek_max_nsec; /* over the whole stroke */
     uint64_t half_rotation_nsec;
     uint64_t fixed_nsec;
@@ -85,7 +86,8 @@ uint64_t disk_seek_nsec(const Disk *d, uint64_t offset);
 /* Returns bytes / rate, in nanoseconds. */
 uint64_t disk_transfer_nsec(const DiskProfile *p, uint64_t bytes);
 
-/* Returns the cost of this request if the disk serves no other one. */
+/* Returns the cost of this request if the disk serves no other one, without the time to fetch
+ * granules. */
 uint64_t disk_cost_nsec(const Disk *d, uint64_t offset, uint64_t length);
 
 /* Returns when the disk can next begin to serve a request. Only requests that have arrived by then
@@ -94,8 +96,8 @@ uint64_t disk_free_nsec(const Disk *d);
 
 /* Chooses which of `n` > 0 requests is served next. The candidates are the requests that have
  * arrived when the disk becomes free, or the earliest request if none has. A disk with seeks
- * chooses the nearest candidate, unless the oldest has waited for longer than age_limit; any other
- * disk chooses the oldest. Returns the index of the choice. */
+ * chooses the candidate with the shortest seek, unless the oldest has waited for longer than
+ * age_limit; any other disk chooses the oldest. Returns the index of the choice. */
 size_t disk_pick(const Disk *d, const DiskRequest *requests, size_t n);
 
 typedef struct DiskService {

@@ -42,11 +42,11 @@
  *
  *     usec R|r offset bytes wait_usec service_usec depth
  *
- * usec since the start; R for a delayed read, r for one with delays off; wait_usec and
- * service_usec: how long the read was queued and how long it was served; depth: how many requests
- * were queued when it was chosen, itself included. The log also contains `# mark NAME` lines and a
- * first line `# disksim profile=… stroke=…`. diskcost computes from the log what the same reads
- * cost in other orders.
+ * usec: when the read arrived, since the start; R for a delayed read, r for one with delays off;
+ * wait_usec and service_usec: how long the read was queued and how long it was served; depth: how
+ * many requests were queued when it was chosen, itself included. The log also contains `# mark
+ * NAME` lines and a first line `# disksim profile=… stroke=…`. diskcost computes from the log what
+ * the same reads cost in other orders.
  */
 
 #include "device.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the disk model with sums computed by hand and with a simple, slow method. */
+/* Compares the disk model with times computed by hand, and the time of a sequence with the sum of
+ * the single costs. */
 
 #include "diskmodel.h"
 
@@ -49,7 +50,8 @@ static void test_cost_by_hand(void **state)
 
     /* The head is already there: 100 us, and 1 MB at 100 MB/s. */
     assert_int_equal(disk_cost_nsec(&d, 0, 1 * MB), 100 * USEC + 10 * MSEC);
-    /* A quarter of the stroke costs half of the seek's range. 0.1 + 1 + 11 / 2 + 4.17 + 0.04096 */
+    /* A quarter of the stroke costs half of the seek's range, in ms: 0.1 + 1 + 11 / 2 + 4.17 +
+     * 0.04096. */
     assert_int_equal(disk_cost_nsec(&d, 2 * GB, 4096), 10770 * USEC + 40960);
     /* The whole stroke. */
     assert_int_equal(disk_seek_nsec(&d, 8 * GB), 12 * MSEC + 4170 * USEC);
@@ -222,7 +224,7 @@ static void test_granules(void **state)
     s = disk_serve(&d, &(DiskRequest){4096, 125000, 100 * MSEC});
     assert_int_equal(s.finish_nsec, 101800 * USEC);
 
-    /* The last byte is in the next granule but one; the fetches begin 1/300 s apart. */
+    /* The read needs the granules 1 and 2, whose fetches begin 1/300 s apart. */
     s = disk_serve(&d, &(DiskRequest){512 * KIB, 512 * KIB + 1, 200 * MSEC});
     assert_true(touched[1] && touched[2] && !touched[3]);
     assert_true(s.finish_nsec >= 238333333 && s.finish_nsec <= 243 * MSEC);
@@ -263,8 +265,7 @@ static void test_finish_never_decreases(void **state)
 
 static void test_sequence(void **state)
 {
-    /* The time is the sum of the single costs, and a sorted order is never slower than a random
-     * one. */
+    /* The time is the sum of the single costs, and the sorted order is faster than a random one. */
     const DiskProfile *p = profile("hdd7200");
     DiskRequest requests[64], sorted[64];
     uint32_t x = 7;

@@ -33,7 +33,7 @@
             errx(EXIT_FAILURE, "%s: %s", #call, strerror(-_r)); \
     } while (0)
 
-/* Sets all remaining members, so that the lines are as long as those of a real machine. */
+/* Sets nearly all remaining members, so that the lines are as long as those of a real machine. */
 static void add_machine(SessionRecord *s)
 {
     s->firmware_usec = s->loader_usec = s->kernel_usec = s->initrd_usec = 2345678;

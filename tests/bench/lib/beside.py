@@ -10,8 +10,8 @@ import threading
 
 from .commands import BenchError, run
 
-# The replay or the recorder fails at this time after the start. The time for the replay is shorter,
-# because a replay ends soon.
+# The replay or the recorder fails this many seconds after the start of the boot. The time for the
+# replay is shorter, because a replay ends soon.
 REPLAY_BREAKS_S, RECORDER_BREAKS_S = 0.2, 1.0
 
 
@@ -27,7 +27,7 @@ def recording(bench, facts):
 
 @contextlib.contextmanager
 def _breaking(process, number, after):
-    """Sends the signal to the process during the boot, `after` seconds after its start."""
+    """Sends the signal to the process `after` seconds after the start of the boot."""
     broken = []
 
     def break_it():

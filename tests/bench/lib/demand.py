@@ -93,7 +93,8 @@ def judge(reads, own, resident=frozenset(), before=(), after=()):
 
 
 def missed(reads, own, resident=frozenset(), before=()):
-    """Returns the blocks of each request that judge() does not count as covered, in their order."""
+    """Returns the missing blocks of each request that judge() does not count as covered, in the order
+    of the requests."""
     covering, touched, found = own | resident, blocks(before), []
     for request in reads:
         new = blocks([request]) - touched

@@ -68,7 +68,7 @@ class Owners:
                 try:
                     own = extents(path)
                 except OSError:
-                    continue  # a symlink, or a file without blocks
+                    continue  # for example a symlink
                 name = "/" + os.path.relpath(path, root) + ("/" if os.path.isdir(path) else "")
                 ranges += [(at // BLOCK, -(-(at + length) // BLOCK), logical // BLOCK, name)
                            for logical, at, length in own]

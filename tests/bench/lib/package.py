@@ -25,8 +25,8 @@ class Package:
         self.options = {}
 
     def make(self):
-        """Installs into the stage directory. Raises BenchError if the installation fails or if
-        units are missing."""
+        """Installs into the stage directory, and removes the settings in `dropped` from the units.
+        Raises BenchError if the installation fails or if the package enables no unit."""
         need("meson", "systemctl")
         if not (self.builddir / "build.ninja").exists():
             raise BenchError(f"{self.builddir} is no build directory (--builddir)")

@@ -1,6 +1,6 @@
-"""The installed product, with a policy of the boot that the configuration sets. All policies use
+"""The installed product, with a configuration that sets the policy of the boot. All policies use
 what `installed` has learned. `headstart plan` predicts the time of each policy, and the bench
-compares it with the boots."""
+compares this prediction with the measured boots."""
 
 import json
 

@@ -137,8 +137,8 @@ def recorded(facts):
 
 
 def bound(scenario, rows):
-    """Returns the bounds of any prefetcher, as a dict of seconds: one sweep over the reads of a
-    cold run followed by a warm run, and the two overlapped. Returns None if `cold` or `warm` was
+    """Returns lower bounds of the time with any prefetcher, as a dict of seconds: one sweep over the
+    reads of a cold run followed by a warm run, and the two overlapped. Returns None if `cold` or `warm` was
     not measured. The sweep for a login may happen before the login, so the bound of a login is the
     warm time."""
     by_name = {r["variant"]: r for r in rows}
@@ -257,7 +257,7 @@ def costs(result):
         cpu, low, high = spread(f"{verb}_cpu_s", 1)
         _, _, most = spread(f"{verb}_peak_kib", 1024)
         # The kernel's figures of a child process include its first moments as a copy of this
-        # program.
+        # program. Therefore the peak is only an upper bound.
         lines.append(f"{verb}: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}), peak resident memory "
                      f"at most {most:.1f} MiB")
     empty = sorted(1000 * cpu for cpu in result["empty_cpu_s"])

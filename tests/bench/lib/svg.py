@@ -10,8 +10,8 @@ SCENARIOS = {"boot": "Boot", "login": "Login", "autologin": "Boot and automatic 
 
 
 def requests(log, section):
-    """Returns the requests of a stage from the disk's log: (microseconds since its start, offset,
-    length). The stage begins with the mark SECTION/stage and ends with the next mark."""
+    """Returns the requests of a stage from the disk's log: (microseconds since the start
+    of the stage, offset, length). The stage begins with the mark SECTION/stage and ends with the next mark."""
     found, start = [], None
     with open(log, encoding="utf-8") as lines:
         for line in lines:

@@ -64,8 +64,7 @@ def host_suite():
 
 
 def apt_sources(suite):
-    """Returns the machine's own apt sources of this suite, as one-line entries. The entries are not
-    stored anywhere else."""
+    """Returns the machine's own apt sources of this suite, as one-line entries."""
     wanted = {suite, suite + "-updates", suite + "-security", suite + "/updates"}
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
@@ -120,7 +119,7 @@ def furnish(root, desktop, sessions=False):
     _write(root / "etc/hostname", "bench\n")
     _write(root / "etc/hosts", "127.0.0.1 localhost bench\n")
     _write(root / "etc/fstab", "")
-    # The machine has booted before, so no first-boot work is measured.
+    # A machine with a machine id counts as booted before, so no first-boot work is measured.
     (root / "etc/machine-id").unlink(missing_ok=True)
     _write(root / "etc/machine-id", secrets.token_hex(16) + "\n", 0o444)
     units = root / "etc/systemd/system"
@@ -147,7 +146,7 @@ def furnish(root, desktop, sessions=False):
 
 
 def _furnish_sessions(root, units, wants):
-    """Adds a second user with the other desktop, and to both sessions an agent that starts
+    """Adds the second user's login and desktop, and to the sessions of both users an agent that starts
     applications."""
     for kind in ("path", "service"):
         text = (FILES / f"bench-login.{kind}").read_text()

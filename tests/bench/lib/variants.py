@@ -98,7 +98,8 @@ class Outside(Variant):
         for stage in stages:
             if stage == "boot" and self._headstart().policy(stage) != "gate":
                 continue
-            # Before the machine starts, packs are swept: also the pack of an automatic login.
+            # Before the machine starts, packs are replayed with the policy `gate`, which reads them in
+            # one sweep. This includes the login pack of an automatic login.
             ran = self._headstart().replay(stage, *([] if machine else ["--policy=gate"]))
             self.notes[f"{stage}.pack"] = (ran.output.splitlines() or ["no word"])[-1]
             self.notes.setdefault(f"{stage} replay CPU s", []).append(round(ran.cpu_s, 3))
