@@ -82,8 +82,8 @@ static int by_starts(const void *a, const void *b)
     return (x->application > y->application) - (x->application < y->application);
 }
 
-/* Returns the beginning of the session and then all applications, sorted by their number of starts.
- * NULL: no memory. */
+/* Returns an array with the beginning of the session, followed by all applications, sorted by their
+ * number of starts. The caller frees the array. NULL: no memory. */
 static Node *sort_applications(const Chains *c, const UserHistory *h)
 {
     Node *nodes = calloc(h->n_applications + 1, sizeof(*nodes));

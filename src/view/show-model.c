@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart show MODEL: a summary as text, or all of the model as JSON. */
+/* headstart show MODEL: a summary as text, or all applications, files and metadata ranges of each
+ * stage as JSON. */
 
 #include "base/clock.h"
 #include "base/json-util.h"

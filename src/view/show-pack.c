@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart show PACK: a summary as text, or all of the pack as JSON. */
+/* headstart show PACK: a summary as text, or all files and ranges of the pack as JSON. */
 
 #include "view/show.h"
 

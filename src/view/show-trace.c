@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart show TRACE: a summary as text, or all of the trace as JSON. */
+/* headstart show TRACE: a summary as text, or all applications, files and metadata ranges of the
+ * trace as JSON. */
 
 #include "view/show.h"
 

@@ -24,8 +24,8 @@ DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_t
             return DEVICE_CLASS_NETDISK;
     if (has_prefix(disk, "mmcblk"))
         return mmc_type && strcmp(mmc_type, "MMC") == 0 ? DEVICE_CLASS_EMMC : DEVICE_CLASS_SD;
-    /* Only the host knows which storage these devices use. Their rotational flag may be set
-     * although the storage does not rotate. */
+    /* The storage behind these devices is unknown. Their rotational flag may be set although this
+     * storage does not rotate. */
     if (rotational &&
         (has_prefix(disk, "vd") || has_prefix(disk, "xvd") || has_prefix(disk, "loop")))
         return DEVICE_CLASS_UNKNOWN;

@@ -9,8 +9,8 @@
 
 typedef struct Ext2Metadata Ext2Metadata;
 
-/* Opens the filesystem on that device ("/dev/…", or an image file). 0, -EMEDIUMTYPE (not
- * ext2/3/4), -EIO, -ENOMEM, or a negative errno. */
+/* Opens the filesystem on that device ("/dev/…", or an image file). 0, -EMEDIUMTYPE (not an
+ * ext2/3/4 that libext2fs can read), -EIO, -ENOMEM, or another negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
 /* Does the same as ext2_metadata_open() for a volume. The device is opened by its number, because

@@ -14,7 +14,7 @@ typedef struct Extent {
 typedef struct ExtentList {
     Extent *extents; /* rising logical, disjoint */
     size_t n, allocated;
-    size_t n_skipped; /* inline, delayed, unwritten or unknown extents */
+    size_t n_skipped; /* extents that cannot be read from the device */
 } ExtentList;
 
 void extent_list_done(ExtentList *l);

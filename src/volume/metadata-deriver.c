@@ -174,7 +174,7 @@ static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **
     HASH_SORT(d->needed, compare_inodes);
     for (Needed *e = d->needed; e; e = e->hh.next) {
         ranges.n = 0;
-        /* An inode that cannot be read was deleted or is being written. */
+        /* An inode that cannot be read is skipped: it was deleted, or is being written. */
         if (ext2_metadata_of_inode(m, e->inode, &ranges) == -ENOMEM)
             return -ENOMEM;
         for (size_t i = 0; i < ranges.n; i++)

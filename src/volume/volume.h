@@ -67,8 +67,9 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 /* Returns the volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
-/* Reads the encryption of the place where `path` is or will be, from the nearest directory that
- * exists and from its filesystem. Unknown places count as not encrypted. 0 or -ENOMEM. */
+/* Reads the encryption of the place where `path` is or will be: that of `path` itself or, if it
+ * does not exist, that of the nearest directory above it. Unknown places count as not encrypted. 0
+ * or -ENOMEM. */
 int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */

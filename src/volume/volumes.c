@@ -234,7 +234,7 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
     return 0;
 }
 
-/* Opens the path, or the nearest directory above it that exists. */
+/* Opens the path or, if it does not exist, the nearest directory above it. */
 static int open_nearest(const char *path)
 {
     _cleanup_free_ char *at = strdup(path);
