@@ -9,8 +9,8 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-# Makes a small ext4 on HS_MNT with a program, a library, a directory and a file, and learns a trace
-# of each stage that uses them.
+# Makes a small ext4 on HS_MNT with a program, a library, a directory and a file, and learns a boot
+# and a login that use them.
 learned() {
     mountpoint -q "$HS_MNT" || hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/usr/share/d" "$HS_STATE/traces"
@@ -267,7 +267,7 @@ turns() {
     echo 1 >"$queue"
 }
 
-# planned_policy POLICY: checks the planned policy of boot and login
+# planned_policy POLICY: checks that a boot is planned with this policy, and a login with idle
 planned_policy() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
     # shellcheck disable=SC2154 # run sets it

@@ -12,7 +12,7 @@ setup() {
     prefix=()
 }
 
-# Makes a root filesystem with a pack of its own, in which programs of this machine run.
+# Makes a root filesystem in which programs of this machine run. It contains a boot pack.
 with_pack() {
     local d
     hs_filesystem ext4 64

@@ -108,8 +108,8 @@ told() {
 
 # --- is-login ----------------------------------------------------------------------------------
 
-# sessions_are LINE…: sets the answers of logind, "ID UID CLASS TYPE SEAT" ("-": none). With
-# GREETER=yes a greeter runs
+# sessions_are LINE…: sets the sessions that logind lists. Each LINE is "ID UID CLASS TYPE SEAT"
+# (SEAT "-": no seat). With GREETER=yes a greeter runs.
 sessions_are() {
     printf '%s\n' "$@" >"$HS_TMP/sessions"
     cat >"$HS_TMP/bin/loginctl" <<EOF

@@ -45,8 +45,8 @@ content() {
     find "$M" -type f -exec sha256sum {} +
 }
 
-# refused STATUS TEXT ARGUMENT…: checks for the exit status, for one line on standard error that
-# contains the text, and that no file is written.
+# refused STATUS TEXT ARGUMENT…: checks the exit status, that standard error is one line that
+# contains the text, that standard output is empty, and that no file is written.
 refused() {
     local status_wanted=$1 text=$2 before
     shift 2

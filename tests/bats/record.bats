@@ -714,8 +714,8 @@ for name in sys.argv[1:]:
     recorder_start
     cat "$HS_MNT/root-before" >/dev/null
     as_user 23456 'touch("other-before")'
-    # Each open must be an event of its own, because the kernel merges events of one file in the
-    # queue.
+    # Each open must be an event of its own. The kernel merges events of one file that wait in the
+    # queue, so consecutive opens are opens of different files.
     as_user 12345 '
 os.chdir("flood")
 names = os.listdir(".")

@@ -29,7 +29,7 @@ learned() {
     hs plan --quiet
 }
 
-# Prints the files of the pack, as "PATH", sorted.
+# Prints the absolute paths of the files of the pack, sorted.
 planned() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq -r '[.. | .path? // empty] | unique[]' | sed 's,^\([^/]\),/\1,'
 }

@@ -25,7 +25,7 @@ fill() {
     sync -f "$1"
 }
 
-# make_pack [OPTION…]: makes PACK of everything that is mounted at HS_MNT
+# make_pack [OPTION…]: makes PACK of all files and directories below HS_MNT, except lost+found
 make_pack() {
     find "$HS_MNT" \( -type f -o -type d \) -not -name lost+found | sort |
         "$MKPACK" "$@" "$PACK" "$HS_MNT"
@@ -710,7 +710,7 @@ waits() {
     local pid=$!
     hs_wait 10 notified READY=1
     notified "STATUS=Waiting for the disk"
-    # A login begins. The signal is kept until there is something to hurry.
+    # A login begins. headstart-replay keeps the signal until there is a replay that can hurry.
     kill -USR1 $pid
     kill -CONT $DISKSIM
     wait $pid

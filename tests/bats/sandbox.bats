@@ -30,8 +30,8 @@ group() {
         done
 }
 
-# denied UNIT: prints the names of the calls that the unit denies. Its filters are added up as in
-# systemd.exec(5).
+# denied UNIT: prints the names of the calls that the unit denies. Its SystemCallFilter= lines are
+# combined as systemd.exec(5) describes.
 denied() {
     local line word deny call
     local -A set=()
@@ -92,16 +92,16 @@ populate() {
     chmod -R go= "$HS_STATE"
 }
 
-# background [WRAPPER]: runs what the units of learn, plan and refresh run; prints the files of each
-# pack.
+# background [WRAPPER]: runs what the units of learn, plan and refresh run. Prints whether the
+# device has samples, and the files of each pack.
 background() {
     rm -f "$HS_STATE"/*.pack "$HS_STATE/model.json" "$HS_STATE/devices.json"
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --if-changed
     : >"$HS_STATE/refresh-wanted"
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet refresh
-    # The samples of the device are printed as well, because a measurement that is killed in the
-    # sandbox does not change the packs.
+    # Packs alone would not show that the sandbox has killed a measurement, because its result does
+    # not change these packs.
     jq -c '[.devices[].samples.far.usec | length > 0]' "$HS_STATE/devices.json"
     local pack
     for pack in "$HS_STATE"/*.pack; do

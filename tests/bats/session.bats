@@ -266,7 +266,8 @@ steady() {
     # shellcheck disable=SC2046 # words
     ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
-    # The kernel must not read by itself either: it reads block bitmaps a second after mounting.
+    # The kernel must not read by itself either. Without the option no_prefetch_block_bitmaps it
+    # would read block bitmaps a second after the mount.
     sync -f "$HS_MNT"
     hs_umount "$HS_MNT"
     echo 3 >/proc/sys/vm/drop_caches
@@ -422,7 +423,8 @@ END
     learned 2
     session_start
     habit
-    # The state is as headstart forget leaves it, but headstartd has not received SIGHUP yet. The daemon saves when it ends.
+    # The state is as headstart forget leaves it, but headstartd has not received SIGHUP yet.
+    # headstartd saves when it ends.
     rm "$HS_STATE/model.json"
     session_stop
     [ ! -e "$HS_STATE/model.json" ]
@@ -555,8 +557,8 @@ starts_in_memory() {
     session_stop
 }
 
-# starts FACTOR: writes 40 starts of /bin/second on the last 40 days. With replay a start takes FACTOR
-# seconds, and without replay 1 s.
+# starts FACTOR: writes 40 starts of /bin/second, one on each of the last 40 days. With replay a
+# start takes FACTOR seconds, and without replay 1 s.
 starts() {
     jq -cn --argjson factor "$1" 'range(40) | {version: 1, application: "/bin/second", uid: 0, files: 50,
         start_realtime_usec: ((now - (40 - .) * 86400) * 1e6 | floor),

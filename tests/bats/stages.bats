@@ -28,7 +28,8 @@ END
 # Starts tool-fake-logind, which appears on the bus only after `fake appear`.
 fake_start() {
     # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
-    # coprocess has already set them. So the last coprocess is ended first.
+    # coprocess has already set them. The previous coprocess is therefore ended before the next one
+    # starts.
     [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
