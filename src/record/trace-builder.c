@@ -144,9 +144,9 @@ static int add_metadata(TraceBuilder *b)
 /* --- page ranges ------------------------------------------------------------------------------ */
 
 /* Adds the pages of the file that were read and have been reclaimed. The kernel does not say when a
- * page was read or reclaimed. In a boot and in the first login after it the stage must have read
- * the page. In a later login or a session the page may have been read days before, so nothing is
- * added. Returns 0, 1 if the ranges are not complete, or -ENOMEM. */
+ * page was read or reclaimed. In a boot and in the first login after it the stage is assumed to
+ * have read the page. In a later login or a session the page may have been read days before, so
+ * nothing is added. Returns 0, 1 if the ranges are not complete, or -ENOMEM. */
 static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
 {
     _cleanup_range_set_ RangeSet seen = {0};
@@ -219,8 +219,9 @@ static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, Range
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Opens an object with O_PATH. 1; 0 if a trace does not hold it, because of its type, its volume or
- * its encryption; -ENOENT if the object is gone. `path` is the buffer for x->path. */
+/* Opens an object with O_PATH. Returns 1; 0 if a trace does not hold the object, because of its
+ * type, its volume or its encryption; -ENOENT if the object is gone. `path` is the buffer for
+ * x->path. */
 static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Resolved *x)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
@@ -305,8 +306,8 @@ static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *
     return 0;
 }
 
-/* Resolves one object and adds it. An object that was opened and is gone is counted. 1; 0 if the
- * user's share has no room for its path; -ENOMEM, -E2BIG. */
+/* Resolves one object and adds it. An object that was opened and is gone is counted. Returns 1; 0
+ * if the user's share has no room for its path; -ENOMEM or -E2BIG. */
 static int add_object(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;

@@ -166,8 +166,8 @@ static int apply_option(int id, const char *value, Arguments *a)
     }
 }
 
-/* Parses the command line. 1: continue; 0: --help or --version was printed; -EINVAL: wrong usage,
- * reported. */
+/* Parses the command line. Returns 1 if the program is to continue; 0 if --help or --version was
+ * printed; -EINVAL, reported, if the usage is wrong. */
 static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
     Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};

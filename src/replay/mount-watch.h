@@ -22,6 +22,6 @@ void mount_watch_stop(MountWatch *w);
 
 /* Waits until the mounts differ from those of the last check, until the time `until`
  * (CLOCK_MONOTONIC), or until one of the signals arrives. The caller has blocked these signals.
- * Reads no disk. 1: they differ; 0: the time is up (*ret_signal is 0) or a signal arrived
- * (*ret_signal is its number); or a negative errno. */
+ * Reads no disk. Returns 1 if the mounts differ; 0 if the time is up (*ret_signal is 0) or a signal
+ * arrived (*ret_signal is its number); or a negative errno. */
 int mount_watch_wait(MountWatch *w, usec_t until, const sigset_t *signals, int *ret_signal);

@@ -25,8 +25,8 @@ typedef struct Sweep {
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline. False:
- * SIGTERM, SIGINT or the time limit came before the replay was done. */
+/* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline.
+ * Returns false if SIGTERM, SIGINT or the time limit came before the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
@@ -67,8 +67,8 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
         sum->n_skipped[i] += r->n_skipped[i];
 }
 
-/* Replays the volumes that are mounted and not done. 1: they were replayed, and more may be mounted
- * later; 0: stopped; or a negative errno, reported. */
+/* Replays the volumes that are mounted and not done. Returns 1 if they were replayed, and more may
+ * be mounted later; 0 if the replay was stopped; or a negative errno, reported. */
 static int replay_mounted(Sweep *s, Report *report)
 {
     usec_t start = clock_now(CLOCK_MONOTONIC);

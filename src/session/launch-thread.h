@@ -11,14 +11,15 @@
  *   resident, the set is not read. Otherwise only those data of the set that are not resident are
  *   requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
- * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
+ * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
+ *   is checked every LAUNCH_PRESSURE_USEC; if it is too high, all reading is stopped.
  *
  * Only programs on local block-backed filesystems are watched. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 
-#define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two readings of memory pressure */
+#define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two checks of memory pressure */
 
 /* launch_thread_new() copies the strings. */
 typedef struct LaunchOptions {

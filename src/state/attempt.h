@@ -19,10 +19,10 @@
 #define ATTEMPT_ONCE  2U /* after one killed try in this boot, or two in other boots */
 #define ATTEMPT_TWICE 4U /* for more valuable files: two in this boot, or four in others */
 
-/* Begins a try of the file `name` in `dir_fd`. 0: the marker was written, and the try may begin. 1:
- * the file has reached `points` and should be set aside; the marker was removed. Otherwise the
- * negative errno of writing the marker (a read-only or full filesystem). `boot_id` is any text
- * without blanks. */
+/* Begins a try of the file `name` in `dir_fd`. Returns 0 if the marker was written and the try may
+ * begin; 1 if the file has reached `points` and should be set aside (the marker was then removed);
+ * or the negative errno of writing the marker (a read-only or full filesystem). `boot_id` is any
+ * text without blanks. */
 int attempt_begin(int dir_fd, const char *name, const char *boot_id, unsigned points);
 
 /* Removes the marker. */

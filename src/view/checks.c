@@ -102,8 +102,8 @@ static void pack_facts_done(PackFacts *p)
     free(p->buf);
 }
 
-/* Reads the pack of a stage. 1: it was read; 0: there is none; a negative errno: it cannot be used,
- * and p->reason says why. */
+/* Reads the pack of a stage. Returns 1 if it was read; 0 if there is none; a negative errno if it
+ * cannot be used (p->reason then says why). */
 static int read_pack(int state_fd, Stage stage, PackFacts *p)
 {
     int r = packs_read(state_fd, state_pack_name(stage), &p->buf, &p->pack, &p->reason);
