@@ -10,11 +10,12 @@
  *
  * A rule applies if its antecedent lies within the last window - 1 accesses. The rules that apply
  * predict at most `association_guesses` different items, in the order of support, confidence and
- * length of the antecedent (the longer first, then the older rule). The probability of a guess is
- * the confidence of its rule.
+ * length of the antecedent (the longer first); rules that are equal in these are ordered by their
+ * items. The probability of a guess is the confidence of its rule.
  *
- * Rules are mined again when the number of observed accesses has grown by a quarter, so that mining
- * costs a constant factor per event. The last ASSOCIATION_HISTORY accesses are mined. */
+ * Rules are mined again when the number of observed accesses has grown by a quarter, or by a
+ * quarter of ASSOCIATION_HISTORY if that is less, so that mining costs a constant factor per event.
+ * The latest accesses are mined, at most twice ASSOCIATION_HISTORY. */
 
 #include "evaluate/predictor-internal.h"
 
@@ -340,7 +341,7 @@ static int association_observe(Predictor *p, const PredictorEvent *event)
         a->n_recent--;
     }
     a->recent[a->n_recent++] = event->item;
-    /* The history is bounded, so mining after each quarter of it is enough. */
+    /* The history is bounded, so mining after each quarter of ASSOCIATION_HISTORY is enough. */
     if (a->n_seen - a->mined_at >=
         MAX(MIN(a->mined_at, (size_t)ASSOCIATION_HISTORY) / 4, (size_t)64))
         return association_mine(p);

@@ -325,7 +325,8 @@ static int predict_children(const Context *c, const Instance *in, Guesses *guess
     return 0;
 }
 
-/* Follows the likeliest children from an instance. Returns the number of guesses, or -ENOMEM. */
+/* Follows the likeliest children from an instance. Returns 1 if this gave guesses, 0 if not, or
+ * -ENOMEM. */
 static int predict_run(const Context *c, const Instance *in, Guesses *guesses)
 {
     uint32_t tail[4096]; /* the symbols before and in the run, for partition jumping */

@@ -11,8 +11,8 @@
  * B was opened within the lookahead, once or more often. For L = 1 both are the same.
  * `graph_letter` selects the paper's ratio; the minimum chance is then divided by L.
  *
- * If a node has GRAPH_ARCS_MAX arcs, all its counts are halved and arcs that reach zero are
- * dropped. This is the pruning and aging that the paper announces. */
+ * If a node with GRAPH_ARCS_MAX arcs needs another arc, all its counts are halved and arcs that
+ * reach zero are dropped. This is the pruning and aging that the paper announces. */
 
 #include "evaluate/predictor-internal.h"
 

@@ -369,7 +369,8 @@ static int oracle_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *gue
     for (unsigned k = 0; horizon == USEC_INFINITY && k < o->n_futures; k++) {
         HabitsState s = o->state;
         bool started[APPLICATIONS_MAX] = {false};
-        /* The rest of a session beyond its minimum is exponential again. */
+        /* However long a session has lasted, its rest beyond the minimum is exponentially
+         * distributed. */
         double end = MAX(s.at_usec, (double)o->h->p.session_minimum) +
                      random_exponential(&o->random, (double)o->h->p.session_mean);
         unsigned which;

@@ -15,8 +15,8 @@
  * libraries that they share with others of their toolkit. If recorded objects of real applications
  * are given, those are used, and only the habits are drawn.
  *
- * Seeds are drawn until the best single guess of the next application, by the true probabilities,
- * is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
+ * Habits are drawn again until the best single guess of the next application, by the true
+ * probabilities, is right in a share of the cases between HABITS_GUESS_MIN and HABITS_GUESS_MAX. */
 
 #include "base/uid.h"
 #include "evaluate/simulate.h"

@@ -5,10 +5,11 @@
  * longest order that contains the present predecessors predicts. p = s = 1 is the last-successor
  * model (Kroeger and Long), p = 2, s = 1 the 2-gram+.
  *
- * A value is stored once all s successors have been observed, as the tables of the figure show: the
- * second A of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability
- * comes from earlier guesses of the same order at the same place of the stored value: (right + 1) /
- * (made + 2). A guess is right if it came true within s accesses. */
+ * A value is stored once all s successors have been observed. In the figure, A B C A Z Y with s =
+ * 3, the second A therefore changes nothing: only two accesses follow it. The paper gives no
+ * probabilities. Here the probability comes from earlier guesses of the same order at the same
+ * place of the stored value: (right + 1) / (made + 2). A guess is right if it came true within s
+ * accesses. */
 
 #include "evaluate/predictor-internal.h"
 

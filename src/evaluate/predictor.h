@@ -6,10 +6,10 @@
  * from the seed.
  *
  * Items are small numbers that the caller gives to applications or files. An event is the start or
- * exit of an application, or an access to a file. Predictors of sequences (naive, n-grams,
+ * exit of an application, or an access to a file. Predictors of sequences (n-grams, best j of k,
  * association rules, graph, contexts) treat a start as an access, as the probability graph does
- * (Griffioen and Appleton 1994, section 5), and ignore exits. The Markov predictors use starts and
- * exits.
+ * (Griffioen and Appleton 1994, section 5), and ignore exits. The other predictors use starts and
+ * exits. The Markov predictors (preload, mixture) ignore accesses.
  *
  * Input comes from traces and may be wrong. A time that runs back counts as the latest time seen.
  * An exit without a start is ignored. An item that was started twice runs until it has exited
@@ -62,7 +62,7 @@ typedef struct PredictorParameters {
     bool graph_letter;             /* use the paper's chance: arcs over all arcs (graph.c) */
     unsigned partition_nodes;      /* PCM, EPCM: 2..4096 nodes a partition */
     unsigned partition_order;      /* longest pattern, 2..partition_nodes */
-    double partition_threshold;    /* a guess must be likelier than this */
+    double partition_threshold;    /* EPCM: a guess must be likelier than this */
     unsigned partition_jump; /* EPCM: number of last symbols that select another partition; 0: no
                                 jumping */
 
@@ -92,15 +92,15 @@ Predictor *predictor_free(Predictor *p);
 DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
-/* Sets the wall clock at `now` on the events' clock. Learned sums decay by the wall clock, also
- * while the machine is off. Call this function again when either clock may have jumped. Without a
- * call the events' clock serves as the wall clock. */
+/* Tells the predictor that the wall clock shows `realtime` when the events' clock shows `now`.
+ * Learned sums decay by the wall clock, also while the machine is off. Call this function again
+ * when either clock may have jumped. Without a call the events' clock serves as the wall clock. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
 /* Begins a session of that user: no application runs, and no item was accessed yet. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
-/* Ends the session. The time of applications that still run ends here, but they do not count as
- * exited. Begin and end are optional; a begin ends the previous session. */
+/* Ends the session. The time of applications that still run ends here, but only `preload` counts
+ * them as exited. Begin and end are optional; a begin ends the previous session. */
 int predictor_end(Predictor *p, usec_t now);
 
 /* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the
@@ -108,7 +108,8 @@ int predictor_end(Predictor *p, usec_t now);
 int predictor_observe(Predictor *p, const PredictorEvent *event);
 
 /* Predicts which items are used within `horizon` after `now` (USEC_INFINITY: before the session
- * ends). Replaces `guesses`. Predictors of sequences ignore times and the horizon. 0 or -ENOMEM. */
+ * ends). Replaces `guesses`. Only the Markov predictors and the oracle use `now` and the horizon. 0
+ * or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Predicts the order in which to read for uses within `horizon`. A predictor whose order is not

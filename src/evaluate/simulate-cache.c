@@ -101,7 +101,7 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 }
 
 /* Returns the factor by which earlier sessions wasted more than the probabilities predicted. The
- * constant `some` prevents that one unlucky session stops all reads. */
+ * constant `some` and the bounds prevent that one unlucky session stops all reads. */
 static double waste_correction(const Simulation *s)
 {
     const double some = 256e6;
@@ -110,8 +110,8 @@ static double waste_correction(const Simulation *s)
     return MIN(MAX(c, 0.25), 4.0);
 }
 
-/* Selects from the candidates within the budget and reads the objects that are not cached. The
- * likeliest become the newest in the cache. */
+/* Selects from the candidates within the budget and reads the objects that are not cached. Those
+ * with the highest scores become the newest in the cache. */
 void simulate_select(Simulation *s)
 {
     uint64_t budget = s->p->budget_bytes, used = 0;

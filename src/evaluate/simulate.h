@@ -5,13 +5,14 @@
  * manager, disk, predictor), Rutt and Parthasarathy (section 4) and the thesis (6.1.1). Pure:
  * without clock and files; the same input gives the same report.
  *
- * Events name items (applications, files). Items consist of objects, which the cache holds: the
- * maps of an application; a file is a single object. After every event, and every `cycle`, the
- * predictor predicts. Objects are selected by falling worth (object_worth()) until the budget is
- * full. Their probability is that of equation 4.16. If files are counted, as in thesis 4.3.2, the
- * order is that of probability. Selected objects that are not in the cache are read. The cache is
- * LRU, and a selected object counts as just used. A cache without predictor is therefore the LRU
- * baseline. */
+ * Events name items (applications, files). Items consist of objects, which the cache holds: an
+ * application consists of the files that it uses, and an item that is a file has a single object.
+ * After every event, and every `cycle`, the predictor predicts. Objects are selected by falling
+ * score, which is their probability times their worth (object_worth()), as far as they fit into the
+ * budget. Their probability is that of equation 4.16. If the cache counts files, as in thesis
+ * 4.3.2, the order is that of probability. Selected objects that are not in the cache are read. The
+ * cache is LRU, and a selected object counts as just used. A cache without predictor is therefore
+ * the LRU baseline. */
 
 #include "evaluate/predictor.h"
 #include "predict/object-scores.h"
@@ -106,12 +107,13 @@ typedef struct SimulateReport {
     uint64_t n_selected;         /* of n_objects: selected by the previous prediction */
     uint64_t n_cached;  /* of n_objects: in the cache, by prediction or LRU, and had arrived */
     uint64_t n_late;    /* of n_objects: still being read */
-    uint64_t n_covered; /* uses whose item was among the guesses that were selected */
+    uint64_t n_covered; /* uses of which all objects were selected; a use without objects does not
+                           count */
     uint64_t n_first;   /* uses whose item was the likeliest guess */
     uint64_t n_reads, n_reads_used; /* objects read for predictions, and those of them that were
                                        used before they left the cache */
     uint64_t read_bytes, wasted_bytes;
-    double log_loss;      /* sum of -ln P(what was and was not used), items within the horizon */
+    double log_loss;      /* sum of -ln P(what was and what was not used within the horizon) */
     uint64_t n_log_loss;  /* number of prediction points in that sum */
     double next_log_loss; /* sum of -ln of the normalised probability of the next item */
     SimulateBin bins[SIMULATE_BINS];

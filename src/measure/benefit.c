@@ -94,7 +94,7 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 
 /* --- the benefit of a stage ------------------------------------------------------------------- */
 
-/* Notes the time of the last control session. */
+/* Counts the sessions since the last control session, and notes the time of that session. */
 static void find_control(const SessionRecord *s, Benefit *b)
 {
     if (s->flags & SESSION_CONTROL) {

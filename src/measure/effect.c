@@ -10,7 +10,7 @@
 /* The number of neighbouring sessions before and after a session that determine its level. */
 #define NEIGHBOURS 10U
 
-/* If both sides have at least this many sessions, the normal approximation is used. */
+/* If both samples have more sessions than this, the normal approximation is used. */
 #define EXACT_MAX 20U
 
 /* --- the distribution of U -------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static double select_smallest(double *v, size_t n, size_t k)
             v[i++] = v[j];
             v[j--] = t;
         }
-        /* Values up to j are at most the pivot, values from j + 1 at least. */
+        /* Values up to j are at most the pivot, values from j + 1 on are at least the pivot. */
         if (k <= j)
             high = j;
         else

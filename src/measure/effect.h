@@ -34,7 +34,8 @@ typedef struct Effect {
     /* The share of the time of a session that replay saves: 1 - with/without. Negative: the session
      * takes more time with replay. `low` and `high` bound the interval. */
     double saved, saved_low, saved_high;
-    double control_seconds;  /* median of the sessions without replay, at the level of the newest */
+    double control_seconds;  /* median time that the newest sessions take without replay; estimated
+                                for those with replay */
     double replayed_seconds; /* control_seconds * (1 - saved) */
 } Effect;
 

@@ -34,8 +34,8 @@ void history_done(History *h);
 int history_read(int state_fd, size_t max, History *ret);
 
 /* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
- * that line off first and sets *ret_torn. 0 or a negative errno; after a failed write the file is
- * unchanged. */
+ * that line off first and sets *ret_torn. 0 or a negative errno. If the write fails, the part of
+ * the line that was written is cut off again. */
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 
 /* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a

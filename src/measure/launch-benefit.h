@@ -10,8 +10,9 @@
 /* Why a start is left out of the comparison. */
 typedef enum LaunchExclusion {
     LAUNCH_EXCLUSION_NONE,
-    LAUNCH_EXCLUSION_FIRST, /* the packages before this start are unknown */
-    LAUNCH_EXCLUSION_AGAIN, /* the application has started in this boot: its files are in memory */
+    LAUNCH_EXCLUSION_FIRST,    /* the packages before this start are unknown */
+    LAUNCH_EXCLUSION_AGAIN,    /* the application has already started in this boot: its files are in
+                                  memory */
     LAUNCH_EXCLUSION_UPGRADED, /* packages changed since the previous start of the application */
     _LAUNCH_EXCLUSION_MAX,
     _LAUNCH_EXCLUSION_INVALID = -EINVAL,

@@ -18,7 +18,8 @@
 /* An unknown number. Such numbers are left out of the line. */
 #define SESSION_UNKNOWN UINT64_MAX
 
-/* Reasons why a session is not comparable with others, as far as the session itself shows them. */
+/* Properties of a session. Most of them make the session incomparable with others
+ * (sessions_exclude()). */
 typedef enum SessionFlags {
     SESSION_CONTROL = 1 << 0, /* replay was off on purpose */
     SESSION_INCOMPLETE = 1 << 1,

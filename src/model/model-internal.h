@@ -13,8 +13,8 @@ uint64_t model_trace_id(const Trace *t);
 /* Removes from the table of files those that no stage names any more. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
-/* Remove what belongs to one machine: the files that model_path_is_portable() refuses (0 or
- * -ENOMEM; the model is unusable after that), and the metadata of a stage. */
+/* Remove what belongs to one machine: the files that model_path_is_portable() refuses (0, or
+ * -ENOMEM, which leaves an unusable model), and the metadata of a stage. */
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 

@@ -2,8 +2,9 @@
 
 /* The model as text: docs/formats.md. Files that were used in the same sessions have equal
  * DecayedSums. Each value is therefore stored once in a table, and the rest of the file refers to
- * its row. Sums of milliseconds are not in the table, because they are hardly ever equal.
- * model-json-read.c reads the text. */
+ * its row. Sums of milliseconds are not in the table, because they are hardly ever equal. A stage's
+ * sums `late`, `autologins` and `timing` are not in the table either. model-json-read.c reads the
+ * text. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"
@@ -129,7 +130,7 @@ static int by_sum(const SumRow *a, const SumRow *b)
     return a->sum.previous < b->sum.previous ? -1 : a->sum.previous > b->sum.previous;
 }
 
-/* Collects all DecayedSums except those of milliseconds, which hardly repeat. Row 0 is zero. */
+/* Collects the DecayedSums that belong in the table, and numbers them. Row 0 is zero. */
 static int collect_sums(Writer *w, const Model *m)
 {
     uint32_t n = 0;
@@ -213,8 +214,8 @@ static size_t shared_prefix(const char *a, const char *b)
     return n;
 }
 
-/* Writes sorted paths with front coding: for each path the length that it shares with the previous
- * one, and the rest. */
+/* Writes sorted paths with front coding: for each path the length of the prefix that it shares with
+ * the previous one, and the rest of the path. */
 static void write_files(Writer *w, const Model *m)
 {
     json_writer_open(&w->w, "files", '{');

@@ -7,9 +7,9 @@
  * An access counts for its own application. In a session it also counts for an application that has
  * started a short time before, because other processes read on its behalf. For example, the panel
  * reads the icon of the new window, and a service starts on the application's request. An access
- * counts for the latest LAUNCH_OTHERS_MAX of the starts within LAUNCH_OTHERS_USEC, whichever
- * process makes it. If another process reads a file at that time by chance, this happens in few
- * sessions, so the file's share of the sessions stays small.
+ * counts for the latest LAUNCH_OTHERS_MAX of the starts in the LAUNCH_OTHERS_USEC before it,
+ * whichever process makes the access. If another process reads a file at that time by chance, this
+ * happens in few sessions, so the file's share of the sessions stays small.
  *
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started

@@ -181,7 +181,8 @@ static uint32_t find_application(const ModelStage *s, uint32_t file)
     return (uint32_t)lo;
 }
 
-/* Adds the uses of one access: of its application, and of the starts that it serves. */
+/* Adds a use of the file for each application for which the access counts
+ * (model/model-launch.h). */
 static int add_uses(ModelStage *s, Launches *l, const TraceAccess *a, uint32_t application,
                     uint32_t file, DecayedSum one)
 {
@@ -335,9 +336,9 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
     return 0;
 }
 
-/* Returns the timing of a session without replay. A replay waits for I/O, too, and shortens the
- * waits of other processes. Therefore only a session without replay shows how much of its time was
- * spent waiting. */
+/* Returns the timing of a session without replay and with its usual read-ahead, or zeros for
+ * another session. A replay waits for I/O, too, and shortens the waits of other processes.
+ * Therefore only a session without replay shows how much of its time was spent waiting. */
 static ModelTiming timing_of(const Trace *t, DecayedSum one)
 {
     const TraceTiming *g = &t->timing;
@@ -397,9 +398,9 @@ static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret
 }
 
 /* Moves the trace that was just learned to the end of the full list of learned traces, at the time
- * of the model's clock. Without this, the list would drop an old trace, or one of many traces with
- * the same time stamp, and every later run would learn the trace again. Older entries of the same
- * time become a microsecond older. */
+ * of the model's clock. Without this, the list would drop the new entry if the trace has an old
+ * time stamp, or the same time stamp as many others, and every later run would learn the trace
+ * again. Older entries of the same time become a microsecond older. */
 static void list_as_latest(Model *m, const ModelLearned *latest)
 {
     usec_t limit = m->clock;

@@ -37,9 +37,9 @@ static uint64_t metadata_bytes(const ModelStage *s)
     return bytes;
 }
 
-/* Returns an upper bound of the length of the path and of its JSON text, which saving keeps in
- * memory. The JSON text writes bytes that are not UTF-8 as %XX. Whether a byte belongs to valid
- * UTF-8 is not checked: every byte that is not ASCII counts as three. */
+/* Returns a length that neither the path nor its JSON text, which saving keeps in memory, exceeds.
+ * The JSON text writes control characters, "%" and bytes that are not UTF-8 as %XX. Whether a byte
+ * belongs to valid UTF-8 is not checked: every byte that is not ASCII counts as three. */
 static uint64_t path_bytes(const char *path)
 {
     uint64_t bytes = 1;
@@ -197,7 +197,7 @@ static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
 
 typedef struct Limiter {
     Model *m;
-    uint64_t *bytes;       /* by file, model bytes of one stage */
+    uint64_t *bytes;       /* by file: what it costs because of one stage */
     uint64_t *stage_bytes; /* by stage */
     uint64_t *sizes;       /* of stages or users, in any order */
     User *users;

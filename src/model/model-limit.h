@@ -25,8 +25,8 @@ typedef struct ModelLimits {
  * the fewest of the user's sessions used, and among these the ones that were first used latest in
  * the stage. If all together are over `bytes`, the largest users are reduced to one common size and
  * the others lose nothing, so one user's files cannot displace another's. The same rule divides a
- * user's room among the stages, so a session cannot displace the logins. Metadata ranges get at
- * most a quarter of a stage's bytes; the most frequent are kept first. Deterministic. *ret_dropped:
- * number of files and metadata ranges that a stage lost. 0, or -ENOMEM, which leaves a valid
- * model. */
+ * user's room among the stages, so a session cannot displace the logins. If a stage exceeds its
+ * bytes, its metadata ranges may take a quarter of these bytes, or what the files leave if that is
+ * more; the most frequent ranges are kept. Deterministic. *ret_dropped: number of files and
+ * metadata ranges that the stages lost. 0, or -ENOMEM, which leaves a valid model. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* The directories whose files a distribution ships. Everything else belongs to the machine or to a
- * user. In /etc, only paths whose names are the same on every machine are listed. Elsewhere in /etc
- * the administrator chooses the names, which reveal networks, sites, keys and people. */
+/* The directories of a distribution, and the paths in /etc whose names are the same on every
+ * machine. Elsewhere in /etc the administrator chooses the names, which reveal networks, sites,
+ * keys and people. All other paths belong to the machine or to a user. */
 static const char *const shared[] = {
         "/bin",
         "/lib",
@@ -91,7 +91,7 @@ static const char *const shared[] = {
         "/etc/xdg",
 };
 
-/* Directories of `shared` that are not shared after all. */
+/* Directories below one of `shared` that belong to the machine. */
 static const char *const local[] = {"/usr/home", "/usr/local"};
 
 static bool is_below(const char *path, const char *prefix)

@@ -24,7 +24,8 @@ static bool is_rare(const Minimum *min, const ModelStage *s, DecayedSum used, De
            model_count_machines(machines) < min->machines;
 }
 
-/* Keeps in a stage only files and applications that are not rare. `keep` has room for each file. */
+/* Keeps in a stage only files and applications that are not rare, and the uses between them. `keep`
+ * has room for each file, `scratch` for each application. */
 static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t *scratch)
 {
     size_t n = 0;

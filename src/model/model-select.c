@@ -7,7 +7,8 @@
 
 /* Classes of users to which a file is charged; the most trusted first. */
 typedef enum UserClass {
-    CLASS_ROOT, /* also where the user is not known; this class has no limit */
+    CLASS_ROOT, /* also if the user is not known; only the limits of the whole stage apply to this
+                   class */
     CLASS_OWN,
     CLASS_SYSTEM,
     CLASS_FOREIGN,

@@ -10,8 +10,8 @@
  * only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED), residency
  * shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such residency is
  * stored separately (ModelStageFile.assumed). It is used only for files without observed residency.
- * Such a file was in no pack when it was first opened, so the assumed residency of that session
- * shows which ranges the session used. Metadata of replayed sessions is ignored.
+ * No pack contained such a file when a session opened it for the first time, so the assumed
+ * residency of that session shows which ranges it used. Metadata of replayed sessions is ignored.
  * model_trace_unfit() says which traces are not learned at all.
  *
  * The model's clock is the latest moment of which the model has learned. It never runs back, and
@@ -73,7 +73,7 @@ typedef struct ModelApplication {
 
 /* An application's use of a file. Counts the sessions in which the application opened the file. In
  * the stage `session` it also counts those in which another process opened the file within three
- * seconds after the application's start, or an application that was started by then opened it
+ * seconds after the application's start, or a helper of that start opened it
  * (model/model-launch.h). */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
@@ -212,10 +212,10 @@ int model_drop_rare(Model **m, uint64_t min_machines);
 
 /* Drops from the model: files and applications that less than `min_probability` of a stage's
  * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
- * of files whose residency was observed later; and chains that have decayed to zero. chains_prune()
- * renumbers the ids, and does nothing while a session of the chains is under way. Deterministic.
- * Merging does not prune, because it must stay exact; a fleet merges first and prunes once. 0 or
- * -ENOMEM. */
+ * of files that also have an observed residency; and chains that have decayed to zero. The chains
+ * get new ids (chains_prune()). They stay as they are while a session of the chains is under way.
+ * Deterministic. Merging does not prune, because it must stay exact; a fleet merges first and
+ * prunes once. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
 /* Convert to and from JSON text (docs/formats.md). Saving a loaded model gives the same bytes.
@@ -251,10 +251,10 @@ bool model_boots_are_late(const Model *m);
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
 /* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
- * active / sessions, P(file) by eq. 4.16 of the thesis over the applications that use it, in log
- * space (5.8.1), P(map) = P(file) * resident / observed (assumed where nothing was observed);
- * metadata ranges by their frequency. The chains are not used here; predict/mixture.h uses them.
- * *ret has no files if the stage was never learned. 0 or -ENOMEM. */
+ * active / sessions, P(file) by eq. 4.15 of the thesis over the applications that use it, in log
+ * space (5.8.1), P(map) = P(file) * resident / observed (with the assumed sums if nothing was
+ * observed); metadata ranges by their frequency. The chains are not used here; predict/mixture.h
+ * uses them. *ret has no files if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */
