@@ -30,7 +30,7 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret becomes the part of `resident` (byte ranges of the device) that can be metadata which a
+/* Sets *ret to the part of `resident` (byte ranges of the device) that can be metadata which a
  * process used. Two kinds of blocks are left out:
  * - blocks that are free in the block bitmap: the filesystem does not read them, so a process has
  *   read them from the device file,

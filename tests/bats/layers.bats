@@ -120,8 +120,8 @@ includes() {
     [ "$output" = "x: a b c" ]
 }
 
-# allowed_symbol NAME: true for the functions that decisions may call. These are libc's memory,
-# string, conversion and formatting functions, libm and json-c.
+# allowed_symbol NAME: checks that the pure libraries may call this function. They may call libc's
+# memory, string, conversion and formatting functions, libm and json-c.
 allowed_symbol() {
     local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|verscmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
     local -r stdlib='malloc|calloc|realloc|reallocarray|free|qsort(_r)?|bsearch|abort|strto(u?ll?|d|ld|f)|(__)?isoc23_strto(u?ll?|d|ld|f)|__errno_location|abs|labs'
