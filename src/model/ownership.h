@@ -20,7 +20,8 @@
  * The caller opens the file and passes what fstat(2) returns for that descriptor. It never checks a
  * path. Directories above the file are not checked. A user who may write there can replace the
  * file, but then the replacement is checked. Symbolic links are not followed. A user can make a
- * hard link to a file of another user only if fs.protected_hardlinks is 0.
+ * hard link to a file of another user only if fs.protected_hardlinks is 0, or if the user may read
+ * and write that file.
  *
  * Pure. */
 

@@ -26,9 +26,9 @@
  * last range (replay/operations.h). Metadata ranges are bytes of the block device and are skipped
  * if the device is not exactly device_size bytes.
  *
- * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and whether the boot
- * is a control session. The boot is a control session if control_interval != 0 and XXH3-64(boot id
- * as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
+ * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
+ * whether the boot is a control session. The boot is a control session if control_interval != 0 and
+ * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
  *
  * The state directory stores a pack as one gzip member around this format (state/packs.h).
  *
@@ -79,7 +79,7 @@ typedef struct PackHeader {
                          when the sweep is over, or at the deadline */
     le32_t bin_msec;  /* width of a bin of first use: the bins are read one after the other, each in
                          physical order. PACK_BIN_PHYSICAL: all data is one bin; 0: the policy
-                         decides  (concurrent: by first use, others: in physical order) */
+                         decides (concurrent: by first use, others: in physical order) */
     le32_t predicted_usec[PACK_PREDICTIONS]; /* index: Policy; predicted time of the stage; 0: not
                                                 known */
 } PackHeader;

@@ -24,10 +24,10 @@ double cost_mean_move_usec(const DeviceProfile *d);
 double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller
- * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed + move.
- * `memory_price` is the cost of an unneeded byte in memory, in units of the transfer of one byte.
- * It is small for metadata (METADATA_GAP_PRICE in plan-compile.c). It is 1 for data, where each
- * such byte may evict a byte that must be read again. */
+ * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed / depth
+ * + move. `memory_price` is the cost of an unneeded byte in memory, in units of the transfer of one
+ * byte. It is small for metadata (METADATA_GAP_PRICE in plan-compile.c). It is 1 for data, where
+ * each such byte may evict a byte that must be read again. */
 uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memory_price);
 
 /* Returns the time per byte that a reader saves if `bytes` bytes, which lie in `n_places` places of
@@ -35,5 +35,5 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
 double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places);
 
 /* Returns how many bytes the device transfers in the mean time between a request at a random
- * position and the begin of its transfer. */
+ * position and the beginning of its transfer. */
 uint64_t cost_seek_bytes(const DeviceProfile *d);

@@ -106,8 +106,8 @@ static uint64_t bytes_of_pages(const Cutter *x, uint64_t offset, uint64_t length
     return ALIGN_UP(offset + length, x->p->page_bytes) - ALIGN_DOWN(offset, x->p->page_bytes);
 }
 
-/* Returns the number of extents that hold a part of the map, or 1 if no extent is known. The
- * extents are sorted by their offset in the file. */
+/* Returns the number of extents that hold a part of the map, but at least 1. The extents are sorted
+ * by their offset in the file. */
 static uint64_t count_extents(const LocatedFile *f, const PredictedRange *m)
 {
     size_t lo = 0, hi = f->n_extents, n = 0;

@@ -223,7 +223,8 @@ usec_t chains_age_end(unsigned age)
     return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (5 * USEC_PER_SEC) << age;
 }
 
-/* Counts that a session ends at its present age. */
+/* Adds the times that the session has spent at each age, and counts that it ends at its present
+ * age. */
 static void flush_age(const Chains *c, UserHistory *h)
 {
     usec_t age = c->now - c->session.begin, start = 0;

@@ -11,11 +11,11 @@
  * A pair (a, b) has four states, s = (a runs) + 2 * (b runs). A chain is described by N[s][j], the
  * number of transitions from s to j, and dwell[s], the time spent in s; the thesis's means are
  * tt[s] = dwell[s] / N[s] and tp[s][j] = N[s][j] / N[s]. A stay in a state that the end of the
- * session cuts off adds to dwell only. Time between sessions does not count. A pair stores only
- * what happened while the other application ran. Everything else is computed by subtraction from
- * the sums of the two applications and of the history since the chain began. Therefore an event
- * costs one step for each application that runs, not one for each that is known, and
- * chains_states() still gives all four states exactly.
+ * session cuts off adds to dwell only. Time between sessions does not count. Of each application a
+ * pair stores only what happened while the other application ran. Everything else is computed by
+ * subtraction from the sums of the two applications and of the history since the chain began.
+ * Therefore an event costs one step for each application that runs, not one for each that is known,
+ * and chains_states() still gives all four states exactly.
  *
  * Two applications co-occur in two cases: one starts within `window_usec` of the other's latest
  * start, or one is the next to start after the other, however long ago that was. The beginning of
@@ -35,7 +35,7 @@
 /* The maximum number of starts within the window that are remembered. */
 #define CHAINS_RECENT_MAX 64U
 
-/* The maximum number of pairs of neighbours up to which sessions add pairs to one history. */
+/* Sessions add pairs of neighbours to a history only while it has fewer pairs than this. */
 #define CHAINS_LIVE_PAIRS_MAX (1U << 16)
 
 /* After a longer silence a clock must have jumped, so only this much of the silence counts as
@@ -177,10 +177,10 @@ typedef struct ChainsStates {
 } ChainsStates;
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret);
 
-/* A number that changes with every start and exit that is learned; 0 if there was none. It is a sum
- * (modulo 2^63): each start and exit adds 1, and the first of each session also adds the wall
- * clock. Therefore two sets of chains that learned different sessions have different numbers, the
- * merger of two sets has the sum of their numbers, and pruning does not change the number. */
+/* Returns a number that changes with every start and exit that is learned; 0 if there was none. It
+ * is a sum (modulo 2^63): each start and exit adds 1, and the first of each session also adds the
+ * wall clock. Therefore two sets of chains that learned different sessions have different numbers,
+ * the merger of two sets has the sum of their numbers, and pruning does not change the number. */
 static inline uint64_t chains_revision(const Chains *c)
 {
     return c ? c->revision : 0;
@@ -198,7 +198,8 @@ size_t chains_size(const Chains *c);
  * (half-lives or windows differ, or an application has no name), -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
-/* Returns true if a sum of time or of sessions has saturated. */
+/* Returns true if a sum that belongs to a whole history (of times, sessions, ages or credits) has
+ * saturated. */
 bool chains_is_full(const Chains *c);
 
 /* Makes *ret a copy without negligible parts. The copy lacks:
@@ -246,8 +247,8 @@ typedef struct ChainsLimits {
  * events. In the history of all users, applications are kept by the best rank that they have in the
  * history of any user. If all histories together hold too many pairs or too many bytes of names,
  * the largest histories are cut to one size. Chains within the limits stay as they are, and are not
- * pruned. As with chains_prune(), ids of names are new. Returns 0, -EBUSY, or -ENOMEM. On failure
- * *c is valid, and some histories may already be reduced. */
+ * pruned. As with chains_prune(), ids of names are new. Returns 0, -EBUSY, -EINVAL (an application
+ * has no name), or -ENOMEM. On failure *c is valid, and some histories may already be reduced. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an

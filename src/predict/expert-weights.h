@@ -10,10 +10,10 @@
  * 1977). The weight of an expert is its share of the credits. Credits are decayed sums, so weights
  * that were learned on two machines merge like everything else.
  *
- * Credits converge to the best mixture, but slowly if the experts differ little. For a horizon the
- * log losses of each expert and of the mixture are therefore summed, too. The final weights are the
- * posterior probabilities that each expert, or the mixture, predicts best (Vovk 1990: the
- * aggregating algorithm). A predictor with larger losses loses its weight exponentially.
+ * These weights converge to those of the best mixture, but slowly if the experts differ little. For
+ * a horizon the log losses of each expert and of the mixture are therefore summed, too. The final
+ * weights are the posterior probabilities that each expert, or the mixture, predicts best (Vovk
+ * 1990: the aggregating algorithm). A predictor with larger losses loses its weight exponentially.
  *
  * Weights of the next start are stored separately by how many starts are known to have followed the
  * application that started last. A little-known context and a well-known one call for different

@@ -35,7 +35,7 @@ typedef struct Expert {
  *       over the time in which they could have come;
  * run   the four-state chains with each application that runs: N[s][j] / dwell[s] of the state in
  *       which the other one runs and this one does not, averaged over those that run.
- * The rates of "last" and "run" come from pairs that are chains, and are shrunk towards "own". */
+ * The rates of "last" and "run" come from pairs with a chain, and are shrunk towards "own". */
 extern const Expert expert_own, expert_last, expert_run;
 
 /* Returns Situation.prior_usec of a history. */

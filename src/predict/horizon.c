@@ -39,8 +39,8 @@ typedef struct Counting {
     double sessions, alike; /* weight of the sessions that reached the age */
     double after;           /* weight of the cases of "after" */
     unsigned n_after;
-    double pauses, ended_in_start; /* pauses that lasted as long as the present one, and those of
-                                      them that ended with a start within the horizon */
+    double pauses, ended_in_start; /* pauses that lasted longer than the present one so far, and
+                                      those of them that ended with a start within the horizon */
     /* such pauses after the application that started last */
     double last_pauses, last_ended_in_start;
 } Counting;

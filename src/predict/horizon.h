@@ -12,9 +12,10 @@
  * age     among the logged sessions that reached the present age, the share that then started the
  *         application in that time. Sessions that had started it before are counted separately.
  *         This is the Kaplan-Meier estimate of the remaining session at this age, by application
- * alike   the same, but sessions that agree with the present one count more (sequence.h)
- * after   the same application started last, and a pause as long as the present one followed:
- *         among these cases, the share in which the application started in that time
+ * alike   as "age", but sessions that agree with the present one count more (sequence.h)
+ * after   among the logged pauses after the application that started last, those that lasted longer
+ *         than the present one so far: the share in which the predicted application then started in
+ *         that time
  *
  * "age", "alike" and "after" are smoothed by "chains", which counts as one case. */
 

@@ -9,7 +9,7 @@
  * application i that does not run starts at a rate. Its present rate depends on the application
  * that started last, and therefore holds until another application starts. Let
  *   s_0  be the present rate of all starts,
- *   q    = s_0 p(i) the present rate of application i,
+ *   q    = s_0 p(i) the present rate of application i; p is the distribution of the next start,
  *   q'   its rate after another application has started,
  *   e    the rate at which sessions of the present age end, constant within a class of ages.
  * Let
