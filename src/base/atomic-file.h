@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Replaces files as a whole: temporary file in the same directory, fsync, rename, fsync of the
- * directory. A reader sees the old file or the new one, never a part. */
+/* Replaces files as a whole: writes a temporary file in the same directory, calls fsync(2) for it,
+ * renames it, and calls fsync(2) for the directory. A reader sees the old file or the new one,
+ * never a part. */
 
 #include "base/macros.h"
 
-/* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, mode `mode`. The
- * temporary file is NAME.PID.tmp. Temporary files of NAME whose writers were killed are removed.
- * Returns 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES, ...). After a
- * failure the old file is unchanged, unless only the last step failed, the fsync of the directory;
- * the new file is then in place. No temporary file is left. */
+/* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, with the mode
+ * `mode`. The temporary file is NAME.PID.tmp. Temporary files of NAME whose writers were killed are
+ * removed. Returns 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES,
+ * ...). After a failure the old file is unchanged, unless only the last step failed, the fsync of
+ * the directory; the new file is then in place. No temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
 /* Writes to a path from a command line. A regular file is replaced as by atomic_file_write(); a
- * symlink to it stays. A device or FIFO is written into (a FIFO waits for its reader). Refuses
- * files that another user may have prepared in a sticky directory such as /tmp: see
+ * symlink to it stays. A device or FIFO is written into; the call waits until a FIFO has a reader.
+ * Refuses files that another user may have prepared in a sticky directory such as /tmp: see
  * open_output_place(). Returns 0, -EACCES (refused), or another negative errno. */
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 
@@ -24,8 +25,8 @@ int output_file_write(const char *path, const void *data, size_t size, unsigned 
  * -E2BIG (larger than max_size), or another negative errno. Never blocks on a FIFO or a device. */
 int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, size_t *ret_size);
 
-/* Creates the directory and its parents as needed, the last one with mode `mode`. Returns 0 or a
- * negative errno. */
+/* Creates the directory with the mode `mode`, and missing parents with the mode 0755. Returns 0,
+ * also if the directory exists, or a negative errno. */
 int make_directories(const char *path, unsigned mode);
 
 /* Renames a file that cannot be used to NAME.bad, so that its content is not lost. An older

@@ -10,7 +10,7 @@
 #define SYS_cachestat 451 /* this number is the same on every architecture */
 #endif
 
-/* linux/mman.h has these from 6.5 on. */
+/* linux/mman.h has these types since Linux 6.5. */
 typedef struct CachestatRange {
     uint64_t offset, length;
 } CachestatRange;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens files whose path comes from a stored file. Today the path may lead to any object. Callers
- * therefore open the file in three steps that have no side effects: open_beneath(), fstat(2) of the
- * descriptor, fd_reopen(). */
+/* Opens files whose path comes from a stored file. Today the path may lead to any object, and
+ * opening a device or a FIFO can have side effects. Callers therefore take three steps:
+ * open_beneath(), a check of the file's type with fstat(2), and fd_reopen(). */
 
 #include "base/macros.h"
 

@@ -13,8 +13,8 @@ int parse_u64(const char *s, uint64_t *ret);
 /* Parses "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as systemd does). Returns 0 or -EINVAL. */
 int parse_boolean(const char *s, bool *ret);
 
-/* Parses a byte count: a number with an optional suffix K, M, G, T (powers of 1024). Returns 0,
- * -EINVAL, -ERANGE. */
+/* Parses a byte count: a number with an optional suffix B, K, M, G or T (powers of 1024). Returns
+ * 0, -EINVAL, -ERANGE. */
 int parse_bytes(const char *s, uint64_t *ret);
 
 /* Parses a time span: "20", "20s", "150ms", "1h", "2min", "infinity". A number without a unit means

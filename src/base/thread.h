@@ -15,8 +15,8 @@ typedef enum IoClass {
     IO_CLASS_IDLE = 3,
 } IoClass;
 
-/* Starts a thread that executes run(arg) on a stack of that size. Returns 0, or a negative errno of
- * pthread_attr_setstacksize(3) or pthread_create(3). */
+/* Starts a thread that executes run(arg) on a stack of that size. Returns 0, or the
+ * negative errno of the pthread function that failed. */
 int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), void *arg);
 
 /* Waits at most `timeout` for the end of the thread. Returns true if it has ended. Returns false if

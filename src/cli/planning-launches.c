@@ -20,8 +20,8 @@
 #define LAUNCH_FILES_MAX 20000U
 
 /* A range belongs to the set if at least this share of the starts needed it and other ranges of the
- * set are near it. A range that takes a seek of its own needs a larger share: a page that a start
- * does not need costs a disk about half of the seek that a needed page saves. */
+ * set are near it. A range that takes a seek of its own needs a larger share, because a start that
+ * does not need the range loses time: about half of the seek that a needed range saves. */
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
 
@@ -97,8 +97,8 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
     return 0;
 }
 
-/* Makes the pack of one application. If the pack cannot be made, the old one stays. Returns 0, or
- * an error that was reported and holds for all packs. */
+/* Makes the pack of one application. If the pack cannot be made, the old one stays. Returns 0,
+ * -ENOMEM, or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
 {
     _cleanup_prediction_ Prediction *prediction = NULL;
@@ -127,7 +127,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
 }
 
 /* Makes the packs of one user's applications, or the packs for all users (`uid` UID_INVALID).
- * Returns 0, or an error that was reported. */
+ * Returns 0, -ENOMEM, or an error that was reported. */
 static int make_packs(Planning *p, uint32_t uid, Written *w)
 {
     const Config *c = &p->c->config;

@@ -49,8 +49,9 @@ int planning_set_budget(Planning *p, const Config *config);
  * pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
-/* Plans the packs of all users' applications, and removes those that are not needed any more. A
- * pack that cannot be planned is left as it was. Returns 0, or an error that was reported. */
+/* Plans the packs of all users' applications, and removes the other packs of applications. A
+ * pack that cannot be planned is left as it was. Returns 0, -ENOMEM, or an error that was reported.
+ */
 int planning_make_launch_packs(Planning *p);
 
 /* Removes the files of the state directory for which `unneeded` is true. A file that cannot be

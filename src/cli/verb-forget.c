@@ -67,7 +67,7 @@ static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
     if (!is_partial(f))
         return true;
     if (trace_name_parse(name, &stage, &number) < 0)
-        return f->user != UID_INVALID; /* set aside */
+        return f->user != UID_INVALID; /* a trace that was set aside */
     if (f->stage >= 0 && stage != f->stage)
         return false;
     if (f->user == UID_INVALID)

@@ -80,8 +80,7 @@ static void block_requests(sigset_t *ret_before)
     sigprocmask(SIG_BLOCK, &requests, ret_before);
 }
 
-/* Returns true if not even a little memory is left. A failed allocation is then not the fault of a
- * file. */
+/* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
 static bool memory_is_short(void)
 {
     /* `p` is volatile, because the compiler drops an allocation that nothing uses. */

@@ -40,8 +40,8 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         return show_pack(c, path, &pack, limit);
     }
 
-    /* A file that does not begin with a JSON object has none of the known formats. What is wrong
-     * with any other file is described by the readers of the JSON formats. */
+    /* A file that does not begin with a JSON object has none of the known formats. For any other
+     * file, the readers of the JSON formats say what is wrong. */
     if (buf[strspn(buf, " \t\r\n")] != '{')
         return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
     r = trace_from_json(buf, size, &trace, &error);

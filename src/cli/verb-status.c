@@ -39,9 +39,9 @@ typedef struct StageStatus {
     uint64_t n_traces;
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
     uint64_t duration;        /* of the last trace; COUNT_UNKNOWN: none */
-    const char *policy;       /* of the pack; NULL: no pack */
+    const char *policy;       /* of the pack; NULL: no usable pack */
     const char *reason;       /* the reason for this policy; NULL: unknown */
-    usec_t without, with;     /* predicted time without replay, and with it; 0: no pack */
+    usec_t without, with;     /* predicted time without replay, and with it; 0: unknown */
     uint64_t bytes;           /* number of bytes that the pack reads */
     uint64_t planned;         /* CLOCK_REALTIME when the pack was planned */
     bool bad;                 /* the pack cannot be used */

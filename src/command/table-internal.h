@@ -21,7 +21,7 @@ struct Table {
     Cell *cells; /* row by row */
     size_t n_cells, allocated_cells;
     char *heading;
-    size_t n_total; /* all rows, including those left out of the table; 0: none is left out */
+    size_t n_total; /* number of all rows, with those left out of the table; 0: none is left out */
     bool failed;    /* memory ran out */
 };
 
