@@ -22,5 +22,5 @@ bool residency_is_observable(void);
  * of the file from the disk. With cachestat(2) it reads nothing from the disk. Returns 0; 1 if it
  * ended at the deadline (CLOCK_MONOTONIC; USEC_INFINITY: none) or at RESIDENCY_CALLS_MAX: then *ret
  * holds what was found so far; -EPERM if the kernel does not answer truthfully for this file (it
- * reports a page as resident that cannot be); -ENOMEM, or another negative errno. */
+ * reports a page as resident that cannot be resident); -ENOMEM, or another negative errno. */
 int residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);

@@ -4,8 +4,8 @@
 /* Samples which pages of the opened files are resident while a stage runs. Pages that were read
  * early in a long stage may have left the cache before it ends, because memory was short or a
  * reclaimer evicts cold pages. Therefore each file is sampled shortly after it was opened, and once
- * more later. Pages that are resident at either time count as read by the stage. Sampling reads
- * nothing from the disk. */
+ * more later. Pages that are resident at either time count as read by the stage. Sampling reads no
+ * file data from the disk. */
 
 #include "base/ranges.h"
 #include "record/event-log.h"

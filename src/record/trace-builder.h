@@ -18,10 +18,10 @@ TraceBuilder *trace_builder_free(TraceBuilder *b);
 DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
 #define _cleanup_trace_builder_ _cleanup_(trace_builder_freep)
 
-/* Resolves paths, samples pages within the users' shares, and makes the trace. Removes the samples.
- * The paths of the trace start at `root`. `run_dir` is the directory in which replay leaves its
- * status, or NULL. Returns 0, -E2BIG (more volumes or lifetimes than a trace holds), -ENOMEM, or
- * another negative errno. */
+/* Resolves paths, samples pages within the users' shares, and makes the trace. Removes the samples
+ * from the stage's record. The paths of the trace start at `root`. `run_dir` is the directory in
+ * which replay leaves its status, or NULL. Returns 0, -E2BIG (more volumes or lifetimes than a
+ * trace holds), -ENOMEM, or another negative errno. */
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret);
 
 /* Returns the path as traces name it, that is, as if `root` were "/". The result points into

@@ -262,8 +262,8 @@ static void release_file(Replay *x, uint32_t index)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Waits for the oldest chunk in flight by reading from it. The read returns when the page is in the
- * page cache. It also reads a page that was reclaimed or that the kernel did not read ahead.
+/* Waits for the oldest chunk in flight by reading from it. The read returns when its pages are in
+ * the page cache. It also reads pages that were reclaimed or that the kernel did not read ahead.
  * Reading the last byte suffices to limit the window. With `wait` the whole chunk is read, so that
  * all of it is resident. */
 static void await_oldest(Worker *w)

@@ -3,7 +3,7 @@
 
 /* Waits for a quiet disk. A greeter that has just appeared still reads, and so does a boot that is
  * not finished. A replay at idle priority yields to them only if the I/O scheduler honours
- * priorities; otherwise it must wait. */
+ * priorities; with other schedulers it must wait. */
 
 #include "base/time-util.h"
 

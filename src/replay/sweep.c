@@ -152,7 +152,8 @@ static void notify_start(const Sweep *s)
     notify_manager(text);
 }
 
-/* Returns the longest time for which the gate holds the boot, and the reason for its end. */
+/* Returns the longest time for which the gate holds the boot. *ret_end becomes the reason that is
+ * reported if the hold ends after this time. */
 static usec_t hold_of(const PackHeader *h, HoldEnd *ret_end)
 {
     usec_t deadline = MIN(le64toh(h->deadline_usec), GATE_DEADLINE_MAX),

@@ -38,8 +38,8 @@ unsigned fold_bucket(double from, double to, double value);
 double fold_place(const Fold *f, double value);
 double fold_value(const Fold *f, double place);
 
-/* Returns the distance between ticks: the smallest of 1, 2 and 5 times a power of ten of which at
- * most `n` (n >= 1) fit between `from` and `to`. */
+/* Returns the distance between ticks: the smallest number of the form 1, 2 or 5 times a power of
+ * ten that fits at most `n` times (n >= 1) between `from` and `to`. */
 double axis_step(double from, double to, unsigned n);
 
 /* Formats a number of seconds with as many decimals as the step needs: "2.5 s", "350 ms". Returns

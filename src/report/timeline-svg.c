@@ -21,11 +21,11 @@
 #define AXIS_HEIGHT   40
 #define HEAD_HEIGHT   72 /* title, legend and the name of the first panel */
 #define TITLE_HEIGHT  22 /* left out in a page, which has its own title */
-#define LEGEND_RISE   34 /* of the last line of the legend above the first panel */
+#define LEGEND_RISE   34 /* height of the legend's last line above the first panel */
 #define LEFT_WIDE     72
 #define LEFT_NARROW   8
 #define RIGHT         14
-#define NAME_WIDE     22U /* characters beside a bar */
+#define NAME_WIDE     22U /* longest name beside a bar, in characters */
 #define TENTHS        10U
 
 static const char *const series_class[_READ_SERIES_MAX] = {

@@ -55,7 +55,7 @@ bool cycle_excludes(const char *list, const char *path)
     return excluded;
 }
 
-/* The objects of a file: first[file] .. first[file + 1] of the table. */
+/* The objects of a file are those from first[file] up to, but not including, first[file + 1]. */
 typedef struct FileObjects {
     uint32_t *first;
     float *chances; /* by object: P(the object is needed | its file is used) */

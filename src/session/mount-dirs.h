@@ -27,7 +27,7 @@ void mount_dirs_done(MountDirs *m);
  * negative errno. */
 int mount_dirs_read(const char *root, MountDirs *ret);
 
-/* Returns true if the filesystem with that device number is one of them. */
+/* Returns true if the filesystem with that device number is one of those in `m`. */
 bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
 
 /* Looks an absolute path up on the mount that contains it, without following symlinks or entering

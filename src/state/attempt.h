@@ -6,10 +6,10 @@
  * processed.
  *
  * The marker NAME.try exists next to NAME during a try. It contains the id of the boot and the
- * points against the file. The end of a try removes it, with or without success. If the marker
- * exists before a try, the last try was killed. A kill in this boot counts two points. A kill in
- * another boot may have been a power cut or a shutdown and counts one point. The marker is not
- * flushed to the disk: a crash that loses it gives the file another try. */
+ * points against the file. The end of a try removes the marker, with or without success. If the
+ * marker exists before a try, the last try was killed. A kill in this boot counts two points. A
+ * kill in another boot may have been a power cut or a shutdown and counts one point. The marker is
+ * not flushed to the disk: a crash that loses it gives the file another try. */
 
 #include "base/macros.h"
 

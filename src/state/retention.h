@@ -5,8 +5,8 @@
  *
  * Recording stores a trace of each login and session, and bad files are set aside. Without quotas a
  * user who logs in a thousand times a day would fill the disk and displace the traces of others.
- * Therefore each kind of file has a quota of count, bytes and age. If files of several users share
- * a quota, the user with the largest total loses the oldest file. */
+ * Therefore each kind of file has a quota of count, bytes and age. If the files of several users
+ * exceed a quota together, the oldest file of the user with the largest total is removed. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -42,8 +42,8 @@ typedef struct RetentionQuota {
         [RETENTION_ASIDE] = {8, UINT64_C(16) << 20, 30 * 24 * USEC_PER_HOUR},   \
     }
 
-/* Sets remove[i] for each of n files that must be removed to keep the quotas. The files are sorted,
- * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier. A clock
- * that is ahead therefore makes no file look old. */
+/* Sets remove[i] to true if file i of the n files must be removed to keep the quotas, and to false
+ * otherwise. The files are sorted, oldest first. Age is counted up to `now` or to the newest file,
+ * whichever is earlier. A clock that is ahead therefore makes no file look old. */
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove);

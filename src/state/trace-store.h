@@ -24,8 +24,9 @@ typedef struct TraceIdentity {
     usec_t duration; /* of the stage; 0 if it is not found */
 } TraceIdentity;
 
-/* Reads the identity from the head of a trace's file, as trace_store() writes it. -ENODATA if the
- * head does not contain it (the file may still be a valid trace), or the error of reading. */
+/* Reads the identity from the head of a trace's file, as trace_store() writes it. Returns 0,
+ * -ENODATA if the head does not contain the identity (the file may still be a valid trace), or the
+ * error of reading. */
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
 
 typedef struct TraceName {

@@ -18,7 +18,7 @@
 
 /* The source of a volume's metadata ranges. */
 typedef enum MetadataSource {
-    METADATA_SOURCE_NONE,      /* not known: the filesystem keeps its metadata elsewhere */
+    METADATA_SOURCE_NONE,      /* not known: the metadata is not cached with the block device */
     METADATA_SOURCE_CACHESTAT, /* observed on the block device */
     METADATA_SOURCE_DERIVED,   /* computed by libext2fs from the recorded paths */
     _METADATA_SOURCE_MAX,
@@ -201,8 +201,8 @@ void trace_end_building(Trace *t);
 
 /* Adds a copy of the volume, its strings and its metadata. */
 int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
-/* Interns an absolute path; -EINVAL if the path is not absolute, or contains ".", ".." or an empty
- * name. */
+/* Interns an absolute path. Returns -EINVAL if the path is not absolute, is too long, or contains
+ * ".", ".." or an empty name. */
 int trace_add_path(Trace *t, const char *path, uint32_t *ret);
 /* Finds or adds the file with that path; in a new file only path, volume and directory are set.
  * -E2BIG also when the paths of all files would exceed TRACE_PATH_BYTES_MAX. */

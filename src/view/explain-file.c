@@ -258,7 +258,8 @@ static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
     return t;
 }
 
-/* Finds the file of the application with that name, in any stage. MODEL_NONE if there is none. */
+/* Finds the file of an application of any stage by the last part of its path. Returns MODEL_NONE if
+ * there is none. */
 static uint32_t find_application(const Model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_stages; i++)
