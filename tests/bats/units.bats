@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Tests that the units, the files that meson installs, and the packages agree, and what a unit may
-# do.
+# Tests that the units, the files that meson installs, and the packages agree. Also tests what the
+# sandboxes of the units allow.
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -180,7 +180,7 @@ EOF
     echo resume >"$HS_TMP/fuse/control"
     hs_wait 20 six_are_logged
     exec 8<&-
-    # An idle disk serves the oldest request first, and then the nearest.
+    # An idle disk serves the oldest request first, and then always the nearest one.
     order=$(awk '/^# mark paused/ { s = "" } $2 == "R" { s = s $3 / 1048576 " " }
                  END { print s }' "$HS_TMP/log")
     echo "# $order"

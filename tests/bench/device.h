@@ -2,8 +2,8 @@
 #pragma once
 
 /* The running disk behind disksim: it queues requests, and a thread answers each request when its
- * time has come. Callers use device_open(), then device_start(). The other functions are for FUSE's
- * callbacks. */
+ * time has come. main() calls device_open(), device_record_writes(), device_start(), device_stop()
+ * and device_close() in this order. FUSE's callbacks call the other functions. */
 
 #define FUSE_USE_VERSION 35
 

@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
-/* Writes a value that some keys accept. */
+/* Writes a random value: a word of the configuration, or a number with a unit. */
 static void random_value(FuzzRandom *r, char *value, size_t size)
 {
     static const char *const words[] = {
@@ -127,8 +127,8 @@ static size_t remove_assignment(FuzzRandom *r, uint8_t *data, size_t size)
     return size - length;
 }
 
-/* Adds and removes assignments. A text with errors is replaced, because most of its changes have
- * errors, too. */
+/* Adds and removes assignments. A text with errors is replaced, because most texts
+ * that a change makes of it have errors, too. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

@@ -4,8 +4,8 @@
  * buffer, as the kernel fills it. A file in memory replaces the group. Events go on to the log of
  * objects. */
 
-/* The source is included to get access to the structure: without this access, the kernel would have
- * to make the watches. */
+/* The source is included because the target calls static functions and adds watches to the struct.
+ * The functions of the header add a watch only together with a mark in the kernel. */
 #include "record/fanotify.c" // NOLINT(bugprone-suspicious-include)
 
 #include "fuzz.h"

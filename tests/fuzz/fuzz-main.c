@@ -75,7 +75,7 @@ static void run_file(const char *path, unsigned long n_mutations)
     LLVMFuzzerTestOneInput(original, size);
     memcpy(input, original, size);
     for (size_t i = 0, n = size; i < n_mutations; i++, n_runs++) {
-        if (i % 8 == 0) { /* at most eight mutations lie between file and input */
+        if (i % 8 == 0) { /* an input is at most eight mutations away from its file */
             memcpy(input, original, size);
             n = size;
         }

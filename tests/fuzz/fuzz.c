@@ -65,7 +65,7 @@ typedef struct Token {
 } Token;
 
 /* Lists numbers and the contents of strings. Names of members are strings too: changing one tests
- * what happens if a member is missing. Returns the number of each kind. */
+ * what happens if a member is missing. *ret_numbers and *ret_strings become their counts. */
 static void list_tokens(const uint8_t *data, size_t size, Token *numbers, size_t *ret_numbers,
                         Token *strings, size_t *ret_strings)
 {

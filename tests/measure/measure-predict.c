@@ -4,7 +4,7 @@
  *
  *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      default 8 1 60
  *
- * If the first seed is "now", it is the present time in seconds. */
+ * With `now` as FIRST-SEED, the first seed is the present time in seconds. */
 
 #include "evaluate/habits.h"
 #include "evaluate/predictor.h"

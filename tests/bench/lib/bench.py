@@ -39,7 +39,7 @@ class Bench:
         self.record_delayed = False
         self.own_boot = False  # whether each boot of a machine has clocks and a boot id of its own
         self.retries = 0
-        self.sessions = 2  # that an installed headstart learns from
+        self.sessions = 2  # number of sessions from which an installed headstart learns
         self.pack_blocks = {}  # (variant, scenario) -> blocks of its packs, once they are known
         self.owners = False  # whether judge() prints the missed and the wasted files
         self._package = None

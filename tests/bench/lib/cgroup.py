@@ -93,8 +93,8 @@ class ControlGroup:
             time.sleep(0.005)
 
     def clear(self, keep=True):
-        """Removes all groups below once their last processes have gone, and with keep=False the
-        group itself. Groups that are still there after 5 s stay."""
+        """Removes all groups below the machine's group once their last processes have gone, and with
+        keep=False the machine's group itself. Groups that are still there after 5 s stay."""
         end = time.monotonic() + 5
         for group in self.groups:
             while True:

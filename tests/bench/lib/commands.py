@@ -14,7 +14,7 @@ class BenchError(Exception):
 def run(*command, check=True, **kwargs):
     """Runs a command to its end, captures its output, and returns the CompletedProcess. If it
     fails, raises BenchError with the last line that it wrote to stderr, or else to stdout. With
-    check=False it may fail."""
+    check=False a failure is no error."""
     kwargs = {"stdout": subprocess.PIPE, **kwargs}
     if "input" not in kwargs:
         kwargs["stdin"] = subprocess.DEVNULL

@@ -24,6 +24,7 @@ def compare(pack, trace):
     not use (waste), the sizes, and the files with the most missed and wasted bytes."""
     files, metadata = _packed(pack)
     # A program that has run since the boot is in the trace, and resident, but no process opened it.
+    # Such a file does not count as used.
     used = {f["path"]: _pages(f["resident"]) for f in trace["files"]
             if f.get("resident") and f["n_accesses"] > 0}
     used_metadata = set()

@@ -45,7 +45,7 @@ class SimulatedDisk:
         self.device_fd = None
         self.saved = {}
         self.mounted = False
-        self.contents = None  # the name under which disksim has the contents that fresh() restores
+        self.contents = None  # the name of the contents that fresh() restores if it gets no name
         self.current = None  # the name of the contents that the disk has had since the last fresh()
 
     # --- set-up and tear-down
@@ -104,10 +104,10 @@ class SimulatedDisk:
                            "scheduler": self.scheduler, "read_ahead_kb": str(READ_AHEAD_KB)})
 
     def _write_queue(self, values):
-        """Sets attributes of the disk's queue. A write to nr_requests sets the number of requests
-        that the disk itself accepts only while no scheduler is set. A write of the value that the
-        file already shows has no effect, and a scheduler may have changed what the file shows, so
-        another value is written first. Writing `rotational` makes the kernel forget read_ahead_kb,
+        """Sets attributes of the disk's queue. Only while no scheduler is set, a write to
+        nr_requests sets the number of requests that the disk itself accepts. A write of the value
+        that the file already shows has no effect, and a scheduler may have changed what the file
+        shows, so another value is written first. Writing `rotational` makes the kernel forget read_ahead_kb,
         so `rotational` is written first."""
         tags = int(values["nr_requests"])
         for name, value in (("scheduler", "none"), ("nr_requests", str(tags + 1 if tags < 128

@@ -59,8 +59,8 @@ def _one(reads, own, resident, before, after, owners):
 def _demand(bench, contents, automatic):
     """Boots and logs in with headstart=0 and without headstart-init. Returns the prefix of the
     names of sections in the disk's log. The section SECTION/boot begins when the machine is
-    switched on, SECTION/between at the greeter, and SECTION/login when the user is let in. It lasts
-    until the session has settled. All of an automatic login is in SECTION/boot."""
+    switched on, SECTION/between at the greeter, and SECTION/login when the user is let in. The login
+    lasts until the session has settled. All of an automatic login is in SECTION/boot."""
     section, disk = f"demand/{contents}", bench.disk
     disk.fresh(contents)
     with bench.machine(["headstart=0"], own_init=True) as machine:

@@ -9,8 +9,8 @@ LOCK = "/tmp/headstart-bench.lock"
 
 @contextlib.contextmanager
 def one_at_a_time(progress):
-    """Two benches on one machine would measure each other. A caller that holds the lock itself sets
-    a variable in the environment."""
+    """Two benches on one machine would slow each other down. A caller that holds the lock itself
+    sets HEADSTART_BENCH_LOCKED in the environment."""
     if os.environ.get("HEADSTART_BENCH_LOCKED"):
         yield
         return

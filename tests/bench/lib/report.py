@@ -16,7 +16,7 @@ def wrap(text):
 
 
 def summarize(samples, names):
-    """Returns for each variant the medians over its runs, and the range of the time that counts."""
+    """Returns for each variant the medians over its runs, and the range of `seconds`."""
     rows = []
     for name in names:
         own = [s for s in samples if s["variant"] == name]

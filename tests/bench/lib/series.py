@@ -12,8 +12,8 @@ FORMAT, VERSION = "headstart-bench-series", 1
 
 
 def checksum(paths):
-    """Returns one checksum for the names and contents of some files; that a file is missing changes
-    the checksum, too."""
+    """Returns one checksum for the names and contents of some files. A missing file changes the
+    checksum, too."""
     found = hashlib.sha256()
     for path in sorted(map(Path, paths)):
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"

@@ -47,8 +47,8 @@ def umount(target, flags=0):
 
 @contextlib.contextmanager
 def private_tmpfs(prefix):
-    """Makes a directory on a tmpfs that no other process sees. Call it after private_mounts(), so
-    that its memory is freed however this process ends."""
+    """Mounts a tmpfs and yields its path. Call it after private_mounts(). Then only this process and
+    its children see the tmpfs, and its memory is freed however they end."""
     path = tempfile.mkdtemp(prefix=prefix)
     try:
         mount("headstart-bench", path, "tmpfs", 0, "mode=0755,size=80%")
@@ -93,7 +93,7 @@ def back_free_memory(size):
     back memory that its guest leaves free (virtio-balloon's free page reporting). The next use of
     such a page causes a fault in the host and takes 11 us instead of 1 us. A program that starts
     right after another one has exited gets the pages of that one and avoids the cost. After this
-    call no program pays it for some seconds."""
+    call no program pays this cost for some seconds."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     mmap.mmap(-1, min(size, free // 2), flags=flags).close()
