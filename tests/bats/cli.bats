@@ -613,7 +613,7 @@ record() {
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/t.json" --quiet 3>&- &
     local pid=$!
     hs_defer eval "kill -KILL $pid 2>/dev/null || true"
-    # The recorder watches when fdinfo shows its fanotify group.
+    # As soon as fdinfo shows its fanotify group, the recorder gets events.
     recording() { grep -q fanotify "/proc/$pid/fdinfo/"* 2>/dev/null; }
     hs_wait 10 recording
     # Events count only after the stage has begun, which is some moments later. Therefore the file

@@ -209,7 +209,7 @@ refused() {
     run -0 hs evaluate --cache=2000000 --budget=2000000 --predictor=lru "$T"
     refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
     refused 2 "--seed=-1: not a number" --seed=-1 "$T"
-    # The smallest and the largest accepted values.
+    # These are the smallest and the largest values that evaluate accepts.
     run -0 hs evaluate --horizon=infinity --training=0 --waste=0 --io-rate=1 --io-latency=5000000d \
         --budget=1 --cache=1 --cycle=1ms --seed=18446744073709551615 --json=short "$T"
     jq -e '.horizon_usec == null and .n_traces == 2' <<<"$output"
@@ -235,7 +235,8 @@ refused() {
     mkfifo "$f"
     refused 1 "$f: not a regular file" "$T"
     refused 1 "/dev/zero: not a regular file" /dev/zero
-    # Each value is valid, but it is too long for one session, or for two sessions together.
+    # Each duration is valid in a trace. However, the first is too long to be simulated, and the
+    # second is too long if two sessions have it.
     rm "$f"
     sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
     refused 1 "$f: lasts 106751991 days: too long to simulate" "$f"
@@ -343,7 +344,7 @@ rate() {
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
     # If the budget of the naive predictor is so small that it wastes about as much as the mixture,
-    # it has more than twice as many misses.
+    # it has more than twice as many misses as the mixture.
     run -0 hs evaluate --stage=session --budget=50% --waste=20% --no-timing --predictor=mixture --json=short "$HS_TMP/days"
     local wide=$output
     run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
