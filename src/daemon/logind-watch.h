@@ -13,7 +13,7 @@
 
 typedef struct LogindWatch LogindWatch;
 
-/* Borrows the listener. 0 or a negative errno. */
+/* Makes a watcher without a connection. It borrows the listener. Returns 0 or a negative errno. */
 int logind_watch_new(sd_event *event, const BusListener *listener, LogindWatch **ret);
 
 /* Disconnects. */

@@ -63,8 +63,8 @@ static void notify_status(const Daemon *d)
 }
 
 /* Starts the replay of the user's login pack. Hooks of display managers and user@.service start the
- * same replay earlier. But not every display manager has a hook, and for a user with lingering
- * user@.service has been running since the boot. */
+ * same replay earlier. But not every display manager has a hook, and the user@.service of a user
+ * with lingering has been running since the boot. */
 static void start_login_replay(const Daemon *d, uint32_t uid)
 {
     const Arguments *a = &d->arguments;
@@ -146,8 +146,8 @@ static uint64_t count_starts(void *arg)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* Returns 1 to continue, 0 if this kernel or machine never allows recording, which is no failure,
- * or a negative errno that was reported. */
+/* Returns 1 to continue, 0 if this kernel or machine never allows recording, which is no failure
+ * with --stage=auto, or a negative errno that was reported. */
 static int start_recorder(Daemon *d)
 {
     _cleanup_free_ char *why = NULL;

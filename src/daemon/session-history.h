@@ -19,7 +19,7 @@ typedef struct EndedStage {
     usec_t end_boottime;
     usec_t settled_ago; /* StageChange.settled_ago */
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
-    bool launches;      /* starts of applications were replayed */
+    bool launches;      /* launch replay was on */
 } EndedStage;
 
 /* Appends the stage to the history. A failure is reported and has no other effect. */

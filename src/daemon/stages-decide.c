@@ -223,8 +223,8 @@ static void start_measuring(StageMachine *m)
     m->sampled = USEC_INFINITY;
 }
 
-/* Returns true if little happened in the `span` before the sample. Divides instead of multiplying,
- * so that hostile counters cannot overflow. */
+/* Returns true if little happened in the `span` before the sample. Divides the span before it
+ * multiplies, and does not multiply the counters, so that nothing overflows. */
 static bool is_quiet(const StageMachine *m, const StageEvent *e, usec_t span)
 {
     usec_t starts_max = span / USEC_PER_SEC * m->p.starts_per_sec +
@@ -330,8 +330,8 @@ static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
 }
 
 /* Counts an attempt to record a login of that user. NULL if no further login of the user is to be
- * recorded, or if memory runs out. Because of this limit, one user cannot use up the recordings of
- * others. */
+ * recorded, or if memory runs out. Because the logins and attempts of each user are limited, one
+ * user cannot use up the recordings of others. */
 static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 {
     LoginUser *u;

@@ -75,8 +75,8 @@ typedef enum LoginStart {
     LOGIN_START_REQUESTED, /* a user logged in over the network */
 } LoginStart;
 
-/* Converts the PAM service of a session. gdm-autologin, lightdm-autologin and sddm-autologin are
- * AUTOMATIC, sshd is REQUESTED; NULL and all others are UNKNOWN. */
+/* Converts the PAM service of a session. Names that end in "-autologin" (those of gdm, lightdm and
+ * sddm) are AUTOMATIC, sshd is REQUESTED; NULL and all others are UNKNOWN. */
 LoginStart login_start_from_service(const char *s);
 
 typedef enum StageEventKind {

@@ -29,9 +29,9 @@ typedef struct StageChange {
                            or its time limit ended it */
 } StageChange;
 
-/* The times at which the parts of a boot ended, as the system manager reports them (as in
- * systemd-analyze(1)): in microseconds on CLOCK_MONOTONIC; for firmware and loader the time before
- * the start of the kernel. 0: not known, or not finished yet. */
+/* The times at which the parts of a boot began and at which the startup finished, as the system
+ * manager reports them: in microseconds on CLOCK_MONOTONIC. For firmware and loader it is the time
+ * from their beginning to the start of the kernel. 0: not known, or not reached yet. */
 typedef struct BootTimes {
     uint64_t firmware_usec, loader_usec, initrd_usec, userspace_usec, finish_usec;
 } BootTimes;
@@ -67,8 +67,8 @@ StageSource *stage_source_free(StageSource *s);
  * know systemd), -ENOTCONN, or another negative errno if the call cannot be sent. */
 int stage_source_start_unit(StageSource *s, const char *unit);
 
-/* Returns the times at which the parts of this boot have ended so far, or zeros if the source does
- * not know systemd. */
+/* Returns the times of this boot that are known so far, or zeros if the source does not know
+ * systemd. */
 BootTimes stage_source_boot_times(const StageSource *s);
 
 /* Returns the first stage. */

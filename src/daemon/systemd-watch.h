@@ -3,15 +3,15 @@
 
 /* Watches display-manager.service and default.target on systemd's bus interface. It reports the
  * state of display-manager.service as STAGE_EVENT_DISPLAY_MANAGER. It reports
- * STAGE_EVENT_BOOT_FINISHED when default.target is active or when systemd has finished the startup,
- * whichever happens first. */
+ * STAGE_EVENT_BOOT_FINISHED whenever it learns that default.target is active or that systemd has
+ * finished the startup. The state machine uses the first of these reports. */
 
 #include "daemon/bus.h"
 #include "daemon/stages.h"
 
 typedef struct SystemdWatch SystemdWatch;
 
-/* Borrows the listener. NULL if out of memory. */
+/* Makes a watcher without a connection. It borrows the listener. Returns NULL if out of memory. */
 SystemdWatch *systemd_watch_new(const BusListener *listener);
 
 /* Disconnects. */

@@ -12,7 +12,7 @@
  * takes longer when a position is read for the first time. */
 #define SEEK_MAX_USEC 25000.0
 #define SEEK_RATIO    4.0
-/* NEAR and FAR take equally long if they differ by less than this factor. */
+/* NEAR and FAR take equally long if they differ by at most this factor. */
 #define EQUAL_RATIO 2.0
 
 /* Samples that returned zeros are ignored if there are at least this many others. */
@@ -190,7 +190,7 @@ static bool fit_line(const DeviceSample *items, unsigned n, double size, double 
     return true;
 }
 
-/* Collects for each sample its time minus `slope` times its distance. */
+/* Collects for each sample its time minus `slope` times the root of its distance. */
 static void collect_residues(const DeviceSample *items, unsigned n, double size, double slope,
                              Values *ret)
 {
@@ -199,8 +199,8 @@ static void collect_residues(const DeviceSample *items, unsigned n, double size,
         ret->v[ret->n++] = (double)items[i].usec - slope * root_of(&items[i], size);
 }
 
-/* Returns the longest gap for which waiting takes less time than seeking; 0 if none was measured.
- * `height` is the time of the shortest seek. */
+/* Returns the longest gap for which waiting takes less time than seeking; 0 if there is none among
+ * the measured ones. `height` is the time of the shortest seek and half a rotation. */
 static uint64_t estimate_wait(const DeviceSamples *s, double height, Values *x)
 {
     uint64_t longest = 0;

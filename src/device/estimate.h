@@ -6,14 +6,17 @@
  * Every parameter is a median or another quantile, so that single slow reads (other load) and
  * single fast reads (a cache below the kernel) have little effect:
  *
- * - Rate: the upper quartile of the longest STREAM samples. The latency of one request is
- *   subtracted, or that of each request if the device serves one request at a time.
- * - Seeks slowly: the median of FAR is at least 2 ms and four times the lower quartile of NEAR at
- *   distance 0, and that quartile is less than half of the lowest tenth of FAR. A mechanical disk
- *   reads the next block from its buffer. Across a network NEAR and FAR take equally long: their
- *   lowest tenths differ by less than a factor of 2. Any other result leaves the question open.
- * - Latency: the lowest tenth of NEAR at distance 0 if the device seeks slowly, else the lower
- *   quartile of FAR. A busy processor delays single reads most.
+ * - Rate: the upper quartile of the rates of the longest STREAM samples. The latency of one request
+ *   is subtracted from the time of a sample, or that of each request if the device serves one
+ *   request at a time.
+ * - Seeks slowly: yes, if the median of FAR is 2 to 25 ms and at least four times the lower
+ *   quartile of NEAR at distance 0, and that quartile is less than half of the lowest decile of
+ *   FAR. A mechanical disk reads the next block from its buffer. No, if the median of FAR is less
+ *   than 2 ms, or if it is at most 25 ms and the lowest deciles of NEAR and FAR differ by at most a
+ *   factor of 2, as across a network. Any other result leaves the question open.
+ * - Latency: the lowest decile of NEAR at distance 0 if the device seeks slowly, else the lower
+ *   quartile of FAR, without the transfer of the block. Low quantiles are used, because a busy
+ *   processor delays single reads most.
  * - Seek time: the line through FAR over the root of the distance (Theil-Sen: the median of the
  *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
  *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and

@@ -151,8 +151,8 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *z, in
     int r;
 
     signal(SIGPIPE, SIG_DFL);
-    /* If the disk hangs, this process remains after the caller. It must then hold neither the lock
-     * of the state nor the caller's output. */
+    /* If the disk hangs, this process outlives the caller. It must then hold neither the lock of
+     * the state directory nor the caller's output. */
     if (fd > 0)
         (void)close_range(0, (unsigned)fd - 1, 0);
     (void)close_range((unsigned)fd + 1, UINT_MAX, 0);

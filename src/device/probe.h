@@ -50,7 +50,8 @@ typedef struct DeviceProbe {
 bool device_probe_wanted(const DeviceSamples *s);
 
 /* Chooses the next probe. Returns false if this plan takes no further probe: the budget is spent,
- * the plan has its share, or the device is too small. Deterministic. */
+ * the plan has its share, no sample is missing any more, or the device is too small.
+ * Deterministic. */
 bool device_probe_next(DeviceProbeRun *r, DeviceProbe *ret);
 
 /* Adds the sample of a probe that took `usec`, and subtracts its time and bytes from the budget. */

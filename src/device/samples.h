@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Samples: the times of reads that a measurement (device/measure.h) took of a device. They
- * are kept over several plans (state/device-store.h). device/estimate.h computes the profile
- * from them. Pure. */
+/* Samples: the times of reads that a measurement (device/measure.h) took of a device. They are kept
+ * over several runs of `headstart plan` (state/device-store.h). device/estimate.h computes the
+ * profile from them. Pure. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 
 typedef enum DeviceSampleKind {
-    DEVICE_SAMPLE_STREAM, /* consecutive requests, all in flight at once, after the end of the
-                             previous sample */
+    DEVICE_SAMPLE_STREAM, /* consecutive requests, all in flight at once, directly after a block
+                             that was read before */
     DEVICE_SAMPLE_FAR,  /* one request, `distance` bytes before or after the end of the previous one
                          */
     DEVICE_SAMPLE_NEAR, /* one request, `distance` bytes after the end of the previous one */
@@ -26,10 +26,10 @@ typedef struct DeviceSample {
     uint32_t length;   /* bytes of each request */
     uint32_t requests;
     uint32_t depth;
-    uint32_t plan; /* number of the plan that took it */
+    uint32_t plan; /* number of the run of `headstart plan` that took it */
     usec_t usec;   /* until the last request was done */
-    bool zeroed;   /* the device returned only zeros, perhaps without reading: the range may be thin
-                    * or discarded */
+    bool zeroed;   /* the device returned only zeros, perhaps without reading: the range may never
+                      have been written, or may have been discarded */
 } DeviceSample;
 
 /* The times of one undisturbed sweep of replay: the time that the profile of the samples predicts,

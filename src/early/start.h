@@ -2,7 +2,7 @@
 #pragma once
 
 /* Starts the recording and the replay of a boot before the system manager runs, in separate
- * processes, and waits for them no longer than the pack allows. */
+ * processes, and waits for the replay no longer than the pack allows. */
 
 #include <stdbool.h>
 
@@ -29,7 +29,8 @@ void early_read_ahead(const char *path);
 /* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has
  * passed the deadline of its pack, has no reason to hold the boot, has ended, or has sent nothing
  * for EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so a disk that hangs cannot
- * block it. The process that meets an error logs it in one line.
+ * block it. A child process that meets an error logs it in one line. If no child process can be
+ * started, the function returns at once, without a message.
  *
  * If `root` is not "/", headstart-replay runs in a mount namespace of its own below that directory,
  * so that the switch of the root does not affect it. */

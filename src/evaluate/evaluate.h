@@ -37,7 +37,7 @@ typedef struct Evaluation {
 } Evaluation;
 
 /* The options of the program. evaluate_parse_options() stores their values in `e`. It returns 0, or
- * the result of cli_next_option(), which was reported. */
+ * a negative value after an error, which was reported. */
 extern const Option evaluate_options[];
 int evaluate_parse_options(Evaluation *e, Context *c);
 

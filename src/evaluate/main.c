@@ -17,8 +17,8 @@
 
 /* The number of futures that the oracle draws for each prediction. */
 #define ORACLE_FUTURES 200U
-/* Habits are drawn for applications of this size: smaller ones are short-lived tools (thesis 5.2.1,
- * model.minsize). */
+/* Habits are drawn for applications of at least this size: smaller ones are short-lived tools
+ * (thesis 5.2.1, model.minsize). */
 #define REAL_MINIMUM_BYTES 2000000U
 
 /* --- evaluating ------------------------------------------------------------------------------- */

@@ -46,8 +46,8 @@
  * alignment of packs. A machine with larger pages reads the rest of a page anyway. */
 #define MODEL_ALIGN_BYTES UINT64_C(4096)
 
-/* Limits that reader and merger enforce (-E2BIG). Real machines stay far below them, and a hostile
- * file within them cannot exhaust the memory. */
+/* Limits that the reader (-EBADMSG) and the merger (-E2BIG) enforce. Real machines stay far below
+ * them, and a hostile file within them cannot exhaust the memory. */
 #define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / DECAYED_SUM_SPAN)
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
@@ -212,10 +212,10 @@ int model_drop_rare(Model **m, uint64_t min_machines);
 
 /* Drops from the model: files and applications that less than `min_probability` of a stage's
  * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
- * of files that also have an observed residency; and chains that have decayed to zero. The chains
- * get new ids (chains_prune()). They stay as they are while a session of the chains is under way.
- * Deterministic. Merging does not prune, because it must stay exact; a fleet merges first and
- * prunes once. 0 or -ENOMEM. */
+ * of files that also have an observed residency; and chains that have decayed to zero. The
+ * applications of the chains get new ids (chains_prune()). While a session of the chains is under
+ * way, the chains stay as they are. Deterministic. Merging does not prune, because it must stay
+ * exact; a fleet merges first and prunes once. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
 /* Convert to and from JSON text (docs/formats.md). Saving a loaded model gives the same bytes.
@@ -254,7 +254,7 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
  * active / sessions, P(file) by eq. 4.15 of the thesis over the applications that use it, in log
  * space (5.8.1), P(map) = P(file) * resident / observed (with the assumed sums if nothing was
  * observed); metadata ranges by their frequency. The chains are not used here; predict/mixture.h
- * uses them. *ret has no files if the stage was never learned. 0 or -ENOMEM. */
+ * uses them. *ret has no files if the stage was never learned. 0, -E2BIG, -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */
