@@ -16,8 +16,8 @@
  * are derived in mixture-next.c and mixture-horizon.c.
  *
  * To learn the weights, the mixture must compute the chances of every application. It learns from
- * the first MIXTURE_LEARN_ALL events, and then from a sample whose size grows with the logarithm of
- * the number of events. */
+ * every one of the first 2 * MIXTURE_LEARN_ALL events, and then from a sample whose size grows with
+ * the logarithm of the number of events. */
 
 #include "predict/chains.h"
 #include "predict/guesses.h"
