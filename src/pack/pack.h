@@ -12,7 +12,7 @@
  *   PackFile     [n_files]          grouped by volume, each group in rising inode order
  *   PackData     [n_data]           grouped by volume, each group in rising physical order;
  *                                   ranges of unknown place come last
- *   strings      [strings_size]     NUL-terminated, UTF-8 or whatever bytes the paths are
+ *   strings      [strings_size]     NUL-terminated bytes, usually UTF-8
  *
  * The tables follow one another without gaps in this order, and strings end the file; padding of
  * strings to 8 bytes is zero. `checksum` is XXH3-64 (seed 0) over the whole file with the checksum

@@ -11,10 +11,10 @@
  * 2^-DECAYED_SUM_SPAN of the weight of a new one and is dropped.
  *
  * The sums are non-negative integers that saturate, so adding them is associative and commutative.
- * The rule that the later generation wins, and that a sum two generations older is dropped, is
- * associative and commutative as well. Models that are merged in any order and any grouping
- * therefore give the same bytes. A single DecayedSum has no meaning; only the quotient of two sums
- * of the same model has one.
+ * If two sums of different generations are added, the result has the later generation, and a sum
+ * that is two generations older is dropped. This rule is associative and commutative as well.
+ * Models that are merged in any order and any grouping therefore give the same bytes. A single
+ * DecayedSum has no meaning; only the quotient of two sums of the same model has one.
  *
  * A millisecond in a sum of times has 1 / 2^DECAYED_SUM_BITS of the weight of an event, because
  * sums of times are the largest. With the default half-life, a machine that is never switched off
@@ -108,7 +108,7 @@ static inline bool decayed_sum_is_zero(DecayedSum f)
 }
 
 /* Returns true if `part` is at most `whole` in both generations. The relation stays true if both
- * sums are added to, advanced or rescaled in the same way. */
+ * sums grow by the same weight, or if both are advanced or rescaled in the same way. */
 static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
 {
     return part.current <= whole.current && part.previous <= whole.previous;

@@ -22,8 +22,8 @@
 #include "base/time-util.h"
 #include "predict/decayed-sum.h"
 
-/* The experts of the chains of one history (expert.h), and of the two histories that predict: the
- * user's, then everybody's. */
+/* The experts of the chains of one history (expert.h). EXPERTS_OF_CHAINS counts them for both
+ * histories that predict: first the user's, then everybody's. */
 enum {
     EXPERT_OWN,
     EXPERT_LAST,

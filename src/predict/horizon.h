@@ -7,8 +7,9 @@
  * chains  the rates of the chains, with the end of the session as a competing risk
  *         (mixture-horizon.c)
  * next    the probability that anything starts in that time, times the distribution of the next
- *         start. The first factor is counted in the log: among the pauses that lasted at least as
- *         long as the present one, the share that ended with a start in that time
+ *         start. The first factor is counted in the log and in the present session: among the
+ *         pauses that lasted longer than the present one so far, the share that ended with a start
+ *         in that time
  * age     among the logged sessions that reached the present age, the share that then started the
  *         application in that time. Sessions that had started it before are counted separately.
  *         This is the Kaplan-Meier estimate of the remaining session at this age, by application

@@ -44,8 +44,8 @@ Chains *mixture_chains(const Mixture *m);
 Chains *mixture_release_chains(Mixture *m);
 
 /* Ends the previous session and begins one of that user (UID_INVALID: unknown), in which nothing
- * runs yet. `learn`: learn from it; otherwise the mixture only follows which applications run.
- * Returns 0 or -ENOMEM. */
+ * runs yet. If `learn` is true, the mixture learns from the session. If it is false, the mixture
+ * only follows which applications run. Returns 0 or -ENOMEM. */
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 
 /* Ends the session. The running time of applications that still run ends here, but they do not

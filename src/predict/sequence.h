@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The experts that count in the log of sessions: distributions of the next start, given the starts
- * before it. Pure.
+/* The experts that count in the log of sessions and in the present session: distributions of the
+ * next start, given the starts before it. Pure.
  *
  * any          every start (the thesis's naive predictor)
  * one          starts that followed the application that started last

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The log of opened objects in compact form. Objects are interned by (filesystem, directory handle,
- * name) as fanotify reports them, and resolved to paths only when the stage has ended. The log
- * limits its own size; user-shares.h limits each user's part of it. Pure. */
+ * name) as fanotify reports them, and resolved to paths when the stage has ended, or earlier for an
+ * executable that is reported (recorder_follow()). The log limits its own size; user-shares.h
+ * limits each user's part of it. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"

@@ -4,7 +4,8 @@
 /* Reports which files and directories are opened, with fanotify(7). Only the notification class is
  * used, so that a recorder that hangs blocks no other process. File-handle mode is used where the
  * filesystem supports it: the kernel opens no descriptor for an event, and paths are resolved when
- * the stage has ended. Descriptor mode serves the filesystems that refuse file-handle mode, such as
+ * the stage has ended. The paths of executables are resolved earlier if applications are reported
+ * (recorder_follow()). Descriptor mode serves the filesystems that refuse file-handle mode, such as
  * btrfs subvolumes (EXDEV). */
 
 #include "record/event-log.h"

@@ -304,8 +304,8 @@ static bool is_under_way(const Process *p)
 }
 
 /* Matches reported runs with named ones. `last_watched`: the program that the process executed last
- * is on a filesystem that reports exec events. If so, the last runs of both lists are the same run.
- * Otherwise the first runs of both lists are the same run. */
+ * is on a filesystem that reports exec events. If this is true, the last runs of both lists are the
+ * same run. If it is false, the first runs of both lists are the same run. */
 static void match(ProcessTable *t, Process *p, bool last_watched)
 {
     uint32_t n = p->named.n - is_under_way(p);

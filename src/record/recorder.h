@@ -29,8 +29,8 @@ typedef struct RecorderOptions {
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;
-    bool take_over; /* take over the recording that headstart-init began, if run_dir has one
-                       (handover.h) */
+    bool take_over; /* take over the recording that headstart-init began, if systemd has stored one
+                       or run_dir offers one (handover.h) */
     /* For tests: the recorder behaves as if a feature of the kernel or a privilege were missing. */
     bool no_cachestat;
     bool no_proc_connector;
