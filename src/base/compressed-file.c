@@ -199,7 +199,7 @@ int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **r
 int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size)
 {
     _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    /* Compression rarely enlarges text. The first `size` bytes of the file therefore contain the
+    /* Compression hardly ever enlarges text, so the first `size` - 1 bytes of the file contain the
      * requested head. */
     _cleanup_free_ char *head = malloc(size);
     size_t n = 0;

@@ -34,19 +34,19 @@ typedef struct JsonColumn {
     size_t n; /* number of elements left */
 } JsonColumn;
 
-/* Opens the column `key` of `o`, which is part of d->root. Returns -EBADMSG if the member is
+/* Opens the column `key` of `o`, which is part of d->root. Returns 0, or -EBADMSG if the member is
  * missing, is not an array, contains anything but integers and arrays of integers, or has more than
  * `max` elements. */
 int json_get_column(const JsonDocument *d, struct json_object *o, const char *key, size_t max,
                     JsonColumn *ret);
 
-/* Opens the columns of a table: ret[i] for keys[i]. Returns -EBADMSG if a column cannot be opened,
- * or if their lengths differ. */
+/* Opens the columns of a table: ret[i] for keys[i]. Returns 0, or -EBADMSG if a column cannot be
+ * opened, or if their lengths differ. */
 int json_get_columns(const JsonDocument *d, struct json_object *o, const char *const *keys,
                      size_t n_keys, size_t max, JsonColumn *ret);
 
-/* Read the next element. Returns -EBADMSG if there is none, if its type is wrong or if it is out of
- * range. After an error the column must not be used. */
+/* Read the next element. Return 0, or -EBADMSG if there is none, if its type is wrong or if it is
+ * out of range. After an error the column must not be used. */
 int json_next_u64(JsonColumn *c, uint64_t max, uint64_t *ret);
 int json_next_i64(JsonColumn *c, int64_t *ret);
 int json_next_column(JsonColumn *c, size_t max, JsonColumn *ret);

@@ -80,10 +80,10 @@ int json_get_string(struct json_object *o, const char *key, const char **ret);
 int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret);
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret);
 
-/* Reads element i of an array as a number. Returns -EBADMSG if the element is not a number, or is
- * above `max`. */
+/* Reads element i of an array as a number. Returns 0, or -EBADMSG if the element is not a number,
+ * is negative or is above `max`. */
 int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret);
 
-/* Reads element i of an array as a string, which is borrowed. Returns -EBADMSG if the element is
- * not a string or contains a NUL. */
+/* Reads element i of an array as a string, which is borrowed. Returns 0, or -EBADMSG if the element
+ * is not a string or contains a NUL. */
 int json_at_string(struct json_object *array, size_t i, const char **ret);

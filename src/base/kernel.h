@@ -8,7 +8,7 @@
 #define KERNEL_BOOT_ID_SIZE 33 /* 32 hex digits and a NUL */
 
 /* Reads the boot id as 32 lower-case hex digits without dashes. Returns 0, -EBADMSG (another form),
- * or a negative errno. */
+ * or another negative errno. */
 int kernel_boot_id(int root_fd, char ret[static KERNEL_BOOT_ID_SIZE]);
 
 /* Returns true if the kernel command line contains the word. Returns false also if the command line

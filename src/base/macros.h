@@ -77,8 +77,8 @@ static inline void closep(int *fd)
             return _r;   \
     } while (0)
 
-/* Makes room for `need` elements of `elem_size` bytes in *array, growing by doubling. Returns 0, or
- * -ENOMEM (then *array and *allocated are untouched). */
+/* Makes room for `need` elements of `elem_size` bytes in *array. If the array grows, its size at
+ * least doubles. Returns 0, or -ENOMEM (then *array and *allocated are untouched). */
 static inline int grow_array(void *array, size_t *allocated, size_t need, size_t elem_size)
 {
     void **a = array;

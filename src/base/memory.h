@@ -12,7 +12,7 @@ typedef struct MemoryFacts {
     uint64_t cached_bytes;
 } MemoryFacts;
 
-/* Parses the text of /proc/meminfo. Returns -EBADMSG if MemTotal or MemFree is missing. */
+/* Parses the text of /proc/meminfo. Returns 0, or -EBADMSG if MemTotal or MemFree is missing. */
 int memory_facts_parse(const char *meminfo, MemoryFacts *ret);
 
 /* Reads /proc/meminfo below root_fd (AT_FDCWD: "/"). Returns 0, -EBADMSG, or another negative

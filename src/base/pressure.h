@@ -17,11 +17,11 @@ typedef struct Pressure {
 } Pressure;
 
 /* Reads how long tasks have waited for I/O since the machine started ("some"), in microseconds,
- * headstart's own units included. Returns -ENOENT, -EOPNOTSUPP or another negative errno if the
- * kernel has no pressure stall information. */
+ * headstart's own units included. Returns 0, or -ENOENT, -EOPNOTSUPP or another negative errno if
+ * the kernel has no pressure stall information. */
 int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec);
 
-/* Adds the time that tasks have waited since the last call and returns the sum in microseconds. The
- * sum never decreases. Returns -ENOENT or another negative errno if the kernel has neither
- * source. */
+/* Adds the time that tasks have waited since the last call. *ret_stalled_usec becomes the sum since
+ * the first call, in microseconds, which never decreases. Returns 0, or -ENOENT or another negative
+ * errno if the kernel has neither source. */
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec);

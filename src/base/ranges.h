@@ -36,8 +36,8 @@ typedef struct PlacedRange {
     uint64_t physical; /* on the device; PHYSICAL_UNKNOWN where no extent covers it */
     uint64_t physical_end; /* on the device; more than physical + length if ranges with a gap
                               between them were merged */
-    size_t run; /* ranges of one file with equal runs lie in one contiguous stretch of the device,
-                   as does the part of the file between them */
+    size_t run; /* ranges of one file that have the same run, and the parts of the file between
+                   them, lie in one contiguous stretch of the device */
     double probability;
     usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
 } PlacedRange;

@@ -46,7 +46,8 @@ typedef enum PolicyReason {
     _POLICY_REASON_INVALID = -EINVAL,
 } PolicyReason;
 
-/* The kind of storage below a filesystem: selects the parameters of the cost model and of replay.
+/* The kind of storage below a filesystem. It selects the parameters of the cost model and of
+ * replay.
  */
 typedef enum DeviceClass {
     DEVICE_CLASS_UNKNOWN, /* treated as a hard disk: one ordered stream */

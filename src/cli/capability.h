@@ -10,6 +10,6 @@
 /* Returns true if the capability is effective, or if that is unknown. */
 bool capability_have(int capability);
 
-/* Writes the missing capabilities of the list (ended by -1) as "CAP_SYS_ADMIN and CAP_FOWNER" into
- * buf. Returns true if any is missing. */
+/* Writes the capabilities of the list (ended by -1) that are missing into buf, for example as
+ * "CAP_SYS_ADMIN and CAP_FOWNER". Returns true if any is missing. */
 bool capability_missing(const int *capabilities, char *buf, size_t size);

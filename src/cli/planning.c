@@ -189,8 +189,9 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
-/* If most logins are automatic, adds the objects of the login to those of the boot: no user waits
- * at a greeter then, and one sweep can serve both stages. Returns 0 or -ENOMEM. */
+/* If most logins are automatic logins of one user, adds the objects of this user's login to those
+ * of the boot: no user types at a greeter in between, so one sweep can serve both stages.
+ * Returns 0 or -ENOMEM. */
 static int add_autologin(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *login = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart refresh: finds files that were changed or renamed since the packs were planned, for
- * example by an upgrade of packages. The new file gets what the model knows of the old one. */
+/* headstart refresh: finds files that were changed, renamed or removed since the packs were
+ * planned, for example by an upgrade of packages. The new file gets what the model knows of the old
+ * one. */
 
 #include "base/directory.h"
 #include "base/log.h"

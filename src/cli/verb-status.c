@@ -305,7 +305,7 @@ static Table *stage_table(const Status *s)
     return t;
 }
 
-/* Returns the state in one line, with the command for the next step. */
+/* Returns the state in one line. If a step is missing, the line names its command. */
 static const char *summary(const Status *s)
 {
     uint64_t traces = 0;

@@ -14,8 +14,8 @@
 
 #define EXIT_USAGE 2 /* exit status for wrong usage */
 
-/* cli_next_option() and the verb return these numbers if --help was printed, or if wrong usage was
- * reported. No errno is as large. */
+/* The parsers of options and the verb return the first number if --help or --version was printed,
+ * and the second if wrong usage was reported. No negative errno has these values. */
 #define CLI_HELP_SHOWN  (-10001)
 #define CLI_WRONG_USAGE (-10002)
 
