@@ -119,7 +119,8 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     fuse_reply_attr(req, &st, 3600);
 }
 
-/* Opening with O_TRUNC (a shell's >control) sets the size: nothing to do. */
+/* Accepts new attributes of the control file and ignores them, because opening it with O_TRUNC (a
+ * shell's >control) sets its size. Refuses new attributes of other files. */
 static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
                        struct fuse_file_info *fi)
 {
@@ -180,7 +181,7 @@ static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 {
     if (ino == INO_DISK)
         device_flush(fuse_req_userdata(req));
-    fuse_reply_err(req, 0); /* nothing makes the writes more durable */
+    fuse_reply_err(req, 0); /* the writes are in memory only */
 }
 
 static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -8,8 +8,8 @@
  *     on, off        reads ahead what is predicted with a probability of at least MINIMUM, or only
  *                    learns
  *     end            forgets the filesystem, so that it can be unmounted, and prints
- *                    "opens N requests N used N": files that others opened, files that were
- *                    requested, and requested files that were opened later
+ *                    "opens N requests N used N": opens by other processes, files that
+ *                    were requested, and requested files that were opened later
  *
  * Each command is answered by one line. What was learned stays until standard input ends. */
 

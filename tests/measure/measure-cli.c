@@ -85,8 +85,8 @@ static const char *application_name(const Trace *t, size_t i, char buf[static TR
     return buf;
 }
 
-/* Makes chains from logins in which applications start one after the other, in orders that differ a
- * little. */
+/* Makes chains from logins in which applications start one after the other. The sets of
+ * applications of successive logins overlap. */
 static void make_chains(const Trace *t, Model *m)
 {
     EventTime now = {.at = USEC_PER_SEC, .realtime = START};

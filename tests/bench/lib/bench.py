@@ -181,8 +181,8 @@ class Bench:
 
     def measure(self, scenario, variant, number):
         """Measures one boot or login. If the machine meanwhile dropped many of the pages that had
-        been read, the sample takes longer than the variant does. The sample is then repeated, at
-        most self.retries times. Control sessions, in which headstart replays nothing, do not count.
+        been read, the time of the sample is too long. The sample is then repeated, at most
+        self.retries times. Control sessions, in which headstart replays nothing, do not count.
         Returns the least disturbed sample; `disturbed` in it lists the others."""
         samples, controls = [], 0
         while len(samples) <= self.retries:

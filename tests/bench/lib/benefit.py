@@ -205,8 +205,8 @@ def saved(without, with_it):
 def judge(samples, benefit, history):
     """Compares the effects that `headstart status --json` prints (`benefit`) with the bench's own.
     The bench's clock measures until READY=1 or until the windows are mapped. headstart measures
-    until its stage has ended. The result contains the effects by both measures. `history` has the lines of headstart's history.
-    Returns a list with a dict for each stage."""
+    until its stage has ended. The result contains the effects by both measures. `history` has the
+    lines of headstart's history. Returns a list with a dict for each stage."""
     result = []
     for b in benefit:
         found = medians(samples, b["stage"])

@@ -107,8 +107,8 @@ class SimulatedDisk:
         """Sets attributes of the disk's queue. Only while no scheduler is set, a write to
         nr_requests sets the number of requests that the disk itself accepts. A write of the value
         that the file already shows has no effect, and a scheduler may have changed what the file
-        shows, so another value is written first. Writing `rotational` makes the kernel forget read_ahead_kb,
-        so `rotational` is written first."""
+        shows, so another value is written first. Writing `rotational` makes the kernel forget
+        read_ahead_kb, so `rotational` is written before read_ahead_kb."""
         tags = int(values["nr_requests"])
         for name, value in (("scheduler", "none"), ("nr_requests", str(tags + 1 if tags < 128
                                                                        else tags - 1)),

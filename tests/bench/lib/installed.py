@@ -1,7 +1,8 @@
 """The installed product: the package's files are in the tree, and its own units record, learn, plan
 and replay inside the machine. The bench boots, logs in and waits. It starts no program of
-headstart. The machine's disk keeps what headstart has learned, and the measured runs begin with the
-contents of this disk."""
+headstart, except `headstart disable` for the variant that measures a disabled headstart. The
+machine's disk keeps what headstart has learned, and the measured runs begin with the contents of
+this disk."""
 
 import shutil
 import time
