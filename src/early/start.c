@@ -42,8 +42,8 @@ void early_read_ahead(const char *path)
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
-/* Keeps the descriptors until headstartd claims them. The runtime directory stays reachable by its
- * descriptor when an initrd switches the root. */
+/* Keeps the descriptors until headstartd claims them, but at most for HANDOVER_OFFER_USEC. The
+ * runtime directory stays reachable by its descriptor when an initrd switches the root. */
 static void hold(Handover *h, int listen_fd, int run_fd)
 {
     (void)prctl(PR_SET_NAME, "headstart-hold");

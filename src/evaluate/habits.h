@@ -78,7 +78,7 @@ uint64_t habits_union_bytes(const Habits *h);
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);
 
-/* Makes the oracle. If a prediction has a finite horizon, the oracle uses the true rates; for the
- * rest of the session it draws `n_futures` futures from the present state. Borrows `h`. 0 or
- * -ENOMEM. */
+/* Makes the oracle. If a prediction has a finite horizon, the oracle uses the true rates. If the
+ * horizon is the rest of the session (USEC_INFINITY), it draws `n_futures` futures from the present
+ * state. Borrows `h`. 0 or -ENOMEM. */
 int habits_oracle_new(const Habits *h, unsigned n_futures, uint64_t seed, Predictor **ret);

@@ -49,7 +49,7 @@ typedef struct Benefit {
 
 /* A policy is switched off if the interval of its effect, computed with this error, lies below
  * zero. The interval is computed again after each session, so its error is much smaller than 0.05.
- * docs/benefit.md has the simulation. */
+ * A simulation in docs/benefit.md shows how often a policy is switched off by mistake. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
 /* Computes `effect`, `evidence` and `harmful` of n comparable sessions, oldest first, which began

@@ -21,8 +21,8 @@ typedef struct FileUsage {
     uint64_t bytes;
 } FileUsage;
 
-/* Receives the result for each file of a comparison. A file that is both a hit and a miss is
- * reported twice. */
+/* Receives the result for each file of a comparison. A file is reported once for each FileUse that
+ * some of its bytes have. */
 typedef void (*file_usage_t)(void *arg, const FileUsage *f);
 
 /* Sums up which data of the pack the traced session used. If a pack was replayed in the session

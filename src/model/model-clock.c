@@ -40,9 +40,9 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
     usec_t start = effective_start(start_realtime, now);
 
     *ret = (DecayClock){m->clock, m->clock_offset_usec};
-    /* A trace from shortly after the latest session was made while the wall clock was right. This
-     * holds even if the wall clock ran ahead earlier, and its time at the latest session still
-     * counts as now (effective_now()). */
+    /* A trace shows the present wall clock if it was made about now, or shortly after the latest
+     * session. The latter matters if the wall clock ran ahead earlier, and its time at the latest
+     * session still counts as now (effective_now()). */
     if (now - start <= decay_clock_gap(m->halflife_usec) ||
         (start > m->clock && is_near_clock(m, start)))
         return decay_clock_observe(ret, start, m->halflife_usec);

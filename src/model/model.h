@@ -18,10 +18,10 @@
  * skips implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases
  * nothing. A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a
  * clock of its own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most
- * DECAYED_SUM_SPAN half-lives before the wall clock of the latest session (model_wall_clock()), the
- * latter counts as now: decay pauses and nothing is lost. A trace with an early but credible time
- * stamp decays as if it were that old, and has no other effect. Only traces of the latest weeks
- * show a step of the clock.
+ * DECAYED_SUM_SPAN half-lives before the wall clock of the latest session (model_wall_clock()),
+ * that wall clock counts as now: decay pauses and nothing is lost. A trace with an early but
+ * credible time stamp decays as if it were that old, and has no other effect. Only a trace of the
+ * latest weeks shows whether the clock has stepped.
  *
  * `machines` counts the machines of a fleet. A model that a machine has learned contains no such
  * counts. model_make_portable() counts the model as one machine: each row gets 1 in the generation
