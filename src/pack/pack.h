@@ -22,9 +22,9 @@
  * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a
  * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
- * skipped. Of a volatile file only the inode counts, and replay also reads what was appended to its
- * last range (replay/operations.h). Metadata ranges are bytes of the block device and are skipped
- * if the device is not exactly device_size bytes.
+ * skipped. Of a directory and of a volatile file only the inode counts. Replay also reads what was
+ * appended to the last range of a volatile file (replay/operations.h). Metadata ranges are bytes of
+ * the block device and are skipped if the device is not exactly device_size bytes.
  *
  * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
  * whether the boot is a control session. The boot is a control session if control_interval != 0 and

@@ -122,12 +122,13 @@ int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session. The history of everybody learns from the session, and so does the history of
- * `user` unless `user` is UID_INVALID. Ends the previous session first. Returns 0 or -ENOMEM. */
+ * `user` unless `user` is UID_INVALID. Ends the previous session first. Returns 0 or -ENOMEM. After
+ * -ENOMEM a session may have begun from which no history learns. */
 int chains_begin(Chains *c, uint32_t user);
 
 /* Begins a session from which no history learns; it only tracks the running applications. Ends the
- * previous session first. Returns 0, or -ENOMEM as chains_end(); the session has begun then, too.
- */
+ * previous session first. Returns 0, or -ENOMEM as chains_end(). Also after -ENOMEM the session has
+ * begun. */
 int chains_follow(Chains *c);
 
 /* Counts the start of a process of an application. Begins a session if there is none
@@ -141,8 +142,8 @@ int chains_start(Chains *c, uint32_t id);
 int chains_exit(Chains *c, uint32_t id);
 
 /* Ends the session. The time of applications that still run ends here, but they do not count as
- * exited. Returns 0, or -ENOMEM if the log of a history lacks the session. The session has ended
- * then, too, and all sums contain it. */
+ * exited. Returns 0, or -ENOMEM if the log of a history lacks the session. Also after -ENOMEM the
+ * session has ended, and all sums contain it. */
 int chains_end(Chains *c);
 
 /* Returns how many processes of the application run in the present session. */

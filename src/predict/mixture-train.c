@@ -40,8 +40,8 @@ static int compare_changes(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Returns how many bytes of the file the session needed: its resident part, or all of it if
- * residency is not known. */
+/* Returns how many bytes of the file the session needed: one block of a directory, the resident
+ * part of a regular file, or all of a regular file if residency is not known. */
 static uint64_t needed_bytes(const Trace *t, const TraceFile *f)
 {
     uint64_t resident = range_set_total(&f->resident);
@@ -111,8 +111,9 @@ static int find_numbers(const Trace *t, uint64_t minsize_bytes, Chains *chains, 
     return 0;
 }
 
-/* Lists the starts and exits of the trace's user (of everybody, if the user is not known) in the
- * order of time. Returns 0, -EBADMSG, -ENOMEM. */
+/* Lists the starts and exits of the trace's user and of processes whose user is not known, in the
+ * order of time. If the trace's user is not known, lists those of everybody. Returns 0, -EBADMSG,
+ * -ENOMEM. */
 static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
 {
     _cleanup_free_ Change *changes = calloc(2 * t->n_lifetimes + 1, sizeof(*changes));

@@ -13,16 +13,17 @@
 /* A session that claims to have lasted longer is refused. */
 #define MIXTURE_TRAIN_USEC_MAX (USEC_INFINITY / 4)
 
-/* Trains `*chains` with the starts and exits of the trace's user, and returns the chains through
- * `*chains`. If the user is not known, the starts and exits of all users count. `*chains` may be
- * NULL; new chains have the half-life `halflife_usec`. Applications that needed fewer than
- * `minsize_bytes` bytes of files in total are not followed: they are short-lived tools, which start
- * at once from any disk (thesis 5.2.1, model.minsize). A trace that at `now_realtime` is older than
- * the largest plausible step (decay-clock.h) says nothing about the present clock. The time from
- * the chains' latest time to the trace is therefore not taken for a wrong step of the clock, and
- * sums decay by all of this time. A trace of a stage other than session teaches nothing. The order
- * of the traces does not change the counts, but it changes the weights of the experts. Returns 1 if
- * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
- * failure `*chains` still has everything that it had, and may contain a part of the trace. */
+/* Trains `*chains` with the starts and exits of the trace's user and of processes whose user is not
+ * known. Returns the chains through `*chains`. If the trace's user is not known, the starts and
+ * exits of all users count. `*chains` may be NULL; new chains have the half-life `halflife_usec`.
+ * Applications that needed fewer than `minsize_bytes` bytes of files in total are not followed:
+ * they are short-lived tools, which start at once from any disk (thesis 5.2.1, model.minsize). A
+ * trace that at `now_realtime` is older than the largest plausible step (decay-clock.h) says
+ * nothing about the present clock. The time from the chains' latest time to the trace is therefore
+ * not taken for a wrong step of the clock, and sums decay by all of this time. A trace of a stage
+ * other than session teaches nothing. The order of the traces does not change the counts, but it
+ * changes the weights of the experts. Returns 1 if something was learned, 0 if not, -EBADMSG (an
+ * index is out of range), -E2BIG, -ENOMEM. After a failure `*chains` still has everything that it
+ * had, and may contain a part of the trace. */
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
                   usec_t now_realtime);

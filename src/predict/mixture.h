@@ -29,9 +29,9 @@
 
 typedef struct Mixture Mixture;
 
-/* Makes a mixture that predicts from `chains` and adds its observations to them. Takes ownership of
- * the chains on success, and ends their session. The items of guesses are ids of the chains.
- * Returns 0 or -ENOMEM. */
+/* Makes a mixture that predicts from `chains` and adds its observations to them. Ends the session
+ * of the chains. Takes ownership of the chains on success. The items of guesses are ids of the
+ * chains. Returns 0, or -ENOMEM (then the session may have ended, too). */
 int mixture_new(Chains *chains, Mixture **ret);
 Mixture *mixture_free(Mixture *m);
 DEFINE_CLEANUP(Mixture *, mixture_free);
