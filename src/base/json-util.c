@@ -5,6 +5,8 @@
 #include <string.h>
 
 /* If this allocation fails, the machine is out of memory. */
+/* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
+ * more memory than there is, the file is too large. */
 #define MEMORY_PROBE_BYTES (1U << 20)
 
 void json_writer_done(JsonWriter *w)
@@ -293,7 +295,7 @@ static int parse_once(const char *text, size_t size, int depth, struct json_obje
     return 0;
 }
 
-static bool memory_is_short(void)
+bool memory_is_short(void)
 {
     /* `p` is volatile, because the compiler drops an allocation that nothing uses. */
     void *volatile p = malloc(MEMORY_PROBE_BYTES);

@@ -66,6 +66,9 @@ char *json_unescape_bytes(const char *s);
 bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
 bool json_add_item(struct json_object *to, struct json_object *value);
 
+/* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
+bool memory_is_short(void);
+
 /* Parses text into one JSON value of at most `depth` levels and nothing after it. Returns 0,
  * -EBADMSG (and a static reason), -ENOMEM. */
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,

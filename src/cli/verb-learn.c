@@ -5,6 +5,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/json-util.h"
 #include "base/log.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
@@ -23,10 +24,6 @@
 /* A file is dropped if a smaller share of the sessions than this used it, because it is probably a
  * temporary file whose name will not occur again. */
 #define PRUNE_PROBABILITY 0.01
-
-/* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
- * more memory than there is, the file is too large. */
-#define MEMORY_PROBE_BYTES (1U << 20)
 
 enum {
     OPTION_REBUILD = 1,
@@ -78,17 +75,6 @@ static void block_requests(sigset_t *ret_before)
     sigaddset(&requests, SIGTERM);
     sigaddset(&requests, SIGHUP);
     sigprocmask(SIG_BLOCK, &requests, ret_before);
-}
-
-/* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
-static bool memory_is_short(void)
-{
-    /* `p` is volatile, because the compiler drops an allocation that nothing uses. */
-    void *volatile p = malloc(MEMORY_PROBE_BYTES);
-    bool is_short = !p;
-
-    free(p);
-    return is_short;
 }
 
 /* --- one trace -------------------------------------------------------------------------------- */

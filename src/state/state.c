@@ -5,6 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/compressed-file.h"
+#include "base/json-util.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,19 @@ static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret
     r = compressed_file_load(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &error);
     if (error && ret_error)
         *ret_error = TAKE_PTR(error);
-    return r < 0 ? r : read(text, size, ret, ret_error);
+    if (r < 0)
+        return r;
+    r = read(text, size, ret, ret_error);
+    if (!state_is_bad_content(r))
+        return r;
+    /* If an allocation fails, json-c 0.16 may lose a member and report no error. Callers set aside
+     * a bad model, so it counts as bad only if reading fails twice and memory is not short. */
+    if (ret_error) {
+        free(*ret_error);
+        *ret_error = NULL;
+    }
+    r = read(text, size, ret, ret_error);
+    return state_is_bad_content(r) && memory_is_short() ? -ENOMEM : r;
 }
 
 int state_load_model(int state_fd, Model **ret, char **ret_error)
