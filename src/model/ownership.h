@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides which files may be in a user's set. Login packs, launch sets and the session cycle share
- * this rule.
+/* Decides which files may be in a set. The packs of boots and logins, launch sets and the session
+ * cycle share this rule.
  *
  * A set is read into memory as root. Without a rule one user could create a large file, let others
  * open it once, and then enlarge it. headstart would read the file at each login of those users.

@@ -43,10 +43,10 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
-/* Adds `more`, the prediction of a stage that begins later than the stage of `p`; `after` is the
- * time between the two starts. The first use of each added file is shifted by `after`. The times
- * `ready` and `stalled` are combined if both predictions know `ready`. If one of them does not,
- * both times become unknown (0). A file that is in both predictions is in the result twice: the
- * planner unites the two when it locates the file. `more` loses its files and metadata. Returns 0,
- * or -ENOMEM with both predictions unchanged. */
+/* Adds `more`, the prediction of a stage that begins the time `after` later than the stage of `p`.
+ * The first use of each added file is shifted by `after`. The times `ready` and `stalled` are
+ * combined if both predictions know `ready`. If one of them does not, both times become unknown
+ * (0). A file that is in both predictions is in the result twice: the planner unites the two when
+ * it locates the file. `more` loses its files and metadata. Returns 0, or -ENOMEM with both
+ * predictions unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);
