@@ -85,8 +85,8 @@ static int load_config(Prefetcher *p)
     return root_fd < 0 ? -errno : config_load(root_fd, warn_config, NULL, &p->config, NULL);
 }
 
-/* Reads the part of the model that fits into memory. *ret is NULL if there is no model. If there is
- * too little memory to read it at all, the session begins without it. */
+/* Reads the model, reduced to PREFETCHER_MODEL_LIMITS. *ret is NULL if there is no model. It is
+ * also NULL if the session begins and there is too little memory to read the model. */
 static int load_model(Prefetcher *p, Model **ret)
 {
     size_t dropped = 0;
