@@ -13,9 +13,9 @@
  *   - ranges of one run with a gap of at most max_gap bytes, as long as *budget_bytes covers it;
  *     this gap is read.
  *
- * A merged range gets the higher probability and the earlier need of the two. Returns the bytes of
- * the gaps that are read now, and subtracts them from the budget. The list is sorted before and
- * after. */
+ * A merged range gets the higher probability and the earlier need of the two. Returns the number of
+ * bytes of the gaps that are read because of the merging, and subtracts it from the budget. The
+ * list is sorted before and after. */
 uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *budget_bytes);
 
 /* Drops ranges of a probability below `min_probability`, unless a chain of ranges, each at most

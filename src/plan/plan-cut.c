@@ -28,7 +28,7 @@ typedef struct Cutter {
     PlanCut cut;
     Candidate *candidates;
     size_t n, allocated;
-    uint64_t metadata_bytes; /* the remaining part of each limit */
+    uint64_t metadata_bytes; /* this field and the next three: the rest of each limit */
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 

@@ -117,8 +117,8 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 /* Finds the id of a name. Returns -ENOENT if the name has none. */
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
-/* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay
- * by the wall clock without its implausible steps (predict/decay-clock.h). */
+/* Sets the time of all following calls. A time before the latest one counts as the latest. Sums
+ * decay by the wall clock without its implausible steps (predict/decay-clock.h). */
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session. The history of everybody learns from the session, and so does the history of

@@ -16,10 +16,10 @@
  * Models that are merged in any order and any grouping therefore give the same bytes. A single
  * DecayedSum has no meaning; only the quotient of two sums of the same model has one.
  *
- * A millisecond in a sum of times has 1 / 2^DECAYED_SUM_BITS of the weight of an event, because
- * sums of times are the largest. With the default half-life, a machine that is never switched off
- * adds 5.7 * 10^13 to such a sum in one generation. The sum of 160,000 such machines stays below
- * DECAYED_SUM_MAX. */
+ * A millisecond in a sum of times has 1 / 2^DECAYED_SUM_BITS of the weight of an event, so that
+ * sums of times, which are the largest, do not saturate. With the default half-life, a machine that
+ * is never switched off adds 5.7 * 10^13 to such a sum in one generation. The sum of 160,000 such
+ * machines stays below DECAYED_SUM_MAX. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

@@ -80,8 +80,8 @@ enum {
     (EXPERT_BUCKETS * EXPERTS + \
      HORIZON_CLASSES * (HORIZON_EXPERTS + HORIZON_LOSSES + PROMISE_BINS * PROMISE_SUMS))
 
-/* The sums of credits, and of losses in nats. A credit of 1 counts as 1024 milliseconds in a sum of
- * times (predict/decayed-sum.h). */
+/* The sums of credits, of losses (in nats) and of promises. A credit of 1 counts as 1024
+ * milliseconds in a sum of times (predict/decayed-sum.h). */
 typedef struct ExpertWeights {
     DecayedSum next[EXPERT_BUCKETS][EXPERTS];
     DecayedSum horizon[HORIZON_CLASSES][HORIZON_EXPERTS];
@@ -123,7 +123,7 @@ void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
 void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, const double *chances,
                        double amount);
 
-/* Adds `scale` times the losses to log_weights, negated. */
+/* Subtracts `scale` times the losses from log_weights. */
 void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
                          double *log_weights);
 

@@ -77,8 +77,8 @@ UserHistory *user_history_free(UserHistory *h);
 /* Copies a history. Returns 0 or -ENOMEM. */
 int user_history_copy(const UserHistory *h, UserHistory **ret);
 
-/* Returns the application with that id, or CHAINS_NONE if there is none. CHAINS_NONE as id gives
- * CHAINS_BEGIN. */
+/* Returns the application with that id, or CHAINS_NONE if there is none. If the id is CHAINS_NONE,
+ * returns CHAINS_BEGIN. */
 static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
 {
     if (id == CHAINS_NONE)

@@ -127,7 +127,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
 /* Forgets the runs that are over, except runs that still wait to be matched and runs whose serial
  * is `keep_from` or higher. Renumbers the others from 0, in their order, and replaces each object
- * by `map(object)` (PROCESS_NONE stays). Instants stay. Returns 0 or -ENOMEM. */
+ * by `map(object)` (PROCESS_NONE stays). Times of start and end stay. Returns 0 or -ENOMEM. */
 int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 

@@ -97,8 +97,8 @@ void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
  * another negative errno. After any error but -ESRCH there is no trace, but the stage has ended. */
 int recorder_end_stage(Recorder *recorder, Trace **ret);
 
-/* Ends the stage without a trace. A login that is dropped does not count as this boot's first.
- * Returns 0, -ESRCH, or -ENOMEM. */
+/* Ends the stage without a trace. A dropped login is not counted, so the next login may be this
+ * boot's first. Returns 0, -ESRCH, or -ENOMEM. */
 int recorder_drop_stage(Recorder *recorder);
 
 /* Drops the interval that began with the end of a stage, because no stage follows. */
