@@ -54,8 +54,9 @@ setup() {
     local u
     for u in "$HS_BUILD"/units/headstart-*.service; do
         # RestrictSUIDSGID= makes openat2(2) fail, and ProtectKernelModules= hides the modules. ProtectHome=
-        # mounts /home again, so that its files are not the recorded ones. ProtectHome= and the directives of
-        # the second pattern can trigger an automount of /home (docs/decisions.md).
+        # mounts /home again, so that its files are not the recorded ones. If /home is a symlink to a directory
+        # below an automount, ProtectHome= and the directives of the second pattern trigger this automount
+        # (docs/decisions.md).
         ! grep -E '^(RestrictSUIDSGID|ProtectKernelModules|ProtectHome)=' "$u" || false
         ! grep -E '^ProtectSystem=strict|^[A-Z][A-Za-z]*Paths=.*/home' "$u" || false
         grep -q '^ReadOnlyPaths=/ -/run -/dev$' "$u"

@@ -88,8 +88,8 @@ void device_flush(Device *d);
 int device_write(Device *d, const char *data, size_t size, uint64_t offset);
 
 /* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command or a wrong
- * argument, -ENOENT if
- * nothing was saved under that name, or the negative errno of the step that failed. */
+ * argument, -ENOENT if nothing was saved under that name, or the negative errno of the step that
+ * failed. */
 int device_control(Device *d, const char *command);
 
 /* Prints state and counters, one `key=value` per line. Returns the same as snprintf(3). */

@@ -19,8 +19,8 @@
  *
  * A disk with granules simulates a volume that a cloud provider loads from a snapshot: it fetches
  * each granule when it is first read. A fetch takes fetch_nsec, and fetches begin at least
- * fetch_interval_nsec apart. Later reads of the granule cost what a read from a
- * disk without granules costs. */
+ * fetch_interval_nsec apart. Later reads of the granule cost what a read from a disk
+ * without granules costs. */
 
 #include <stdbool.h>
 #include <stddef.h>
