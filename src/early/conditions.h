@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides whether headstart may act before the system manager runs, by the same conditions as those
- * of the units (units/snippets/conditions). */
+/* Decides whether headstart may act before the system manager runs, by the conditions of the units
+ * (units/snippets/conditions), except the one that excludes containers. */
 
 #include <stdbool.h>
 
