@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tests the parts of the bench that need neither a disk nor root: options, series, coverage,
-bounds, tables."""
+"""Tests the parts of the bench that need neither a disk nor root, among them options, series,
+coverage, bounds and tables."""
 
 import contextlib
 import importlib.machinery

@@ -15,7 +15,7 @@ READ_AHEAD_KB = 128
 
 
 class Counters:
-    """Statistics of the disk between two moments."""
+    """Counters of the disk, or the difference of its counters between two moments."""
 
     def __init__(self, reads=0, read_bytes=0, busy_usec=0):
         self.reads, self.read_bytes, self.busy_usec = reads, read_bytes, busy_usec
