@@ -98,7 +98,7 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
 }
 
 /* Makes the pack of one application. If the pack cannot be made, the old one stays. Returns 0,
- * -ENOMEM, or an error that was reported and holds for all packs. */
+ * or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
 {
     _cleanup_prediction_ Prediction *prediction = NULL;
@@ -123,11 +123,12 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
         cli_warning(r, "cannot plan the start of %s, ignoring: %m", l->path);
     if (r == -ENOSPC || r == -EDQUOT || r == -EROFS)
         return r;
-    return note_written(w, uid, hash);
+    r = note_written(w, uid, hash);
+    return r < 0 ? cli_error(r, "cannot plan the starts of applications: %m") : 0;
 }
 
 /* Makes the packs of one user's applications, or the packs for all users (`uid` UID_INVALID).
- * Returns 0, -ENOMEM, or an error that was reported. */
+ * Returns 0, or an error that was reported. */
 static int make_packs(Planning *p, uint32_t uid, Written *w)
 {
     const Config *c = &p->c->config;

@@ -19,8 +19,8 @@ const Verb verb_disable = {
         .arguments = "",
         .summary = "Turn headstart off",
         .description =
-                "Disables the units of headstart, and those that display managers' and package\n"
-                "managers' hooks start. What was learned is kept.",
+                "Disables the units of headstart, and the units that the hooks of display managers\n"
+                "and package managers start. What was learned is kept.",
         .options = options,
         .run = run,
 };

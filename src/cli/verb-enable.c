@@ -19,8 +19,8 @@ const Verb verb_enable = {
         .arguments = "",
         .summary = "Turn headstart on",
         .description =
-                "Enables the units of headstart, and those that display managers' and package\n"
-                "managers' hooks start.",
+                "Enables the units of headstart, and the units that the hooks of display managers\n"
+                "and package managers start.",
         .options = options,
         .run = run,
 };

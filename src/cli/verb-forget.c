@@ -201,7 +201,7 @@ static int forget(Forgetting *f)
         r = forget_launches(f);
     if (r < 0)
         return r;
-    closep(&f->state_fd); /* this also releases the lock */
+    close(TAKE_FD(f->state_fd)); /* this also releases the lock */
     reload_headstartd(f->c);
     if (!is_partial(f) || f->n_left == 0)
         return 0;

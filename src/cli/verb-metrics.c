@@ -108,9 +108,10 @@ static void write_sessions(FILE *f, const Benefits *b)
 #define NEWEST(name, unit, help, field, scale) \
     write_newest(f, b, name, unit, help, offsetof(SessionRecord, field), scale)
     NEWEST("last_ready_seconds", "seconds", "Time of the newest session.", ready_usec, 1e-6);
-    NEWEST("last_stalled_seconds", "seconds", "Time in which tasks of it waited for I/O.",
-           io_some_usec, 1e-6);
-    NEWEST("last_read_bytes", "bytes", "What it read from the disk.", disk_read_bytes, 1);
+    NEWEST("last_stalled_seconds", "seconds",
+           "Time for which tasks waited for I/O in the newest session.", io_some_usec, 1e-6);
+    NEWEST("last_read_bytes", "bytes", "Bytes read from the disk in the newest session.",
+           disk_read_bytes, 1);
     NEWEST("last_replayed_bytes", "bytes", "What replay read for it.", replay_data_bytes, 1);
     NEWEST("last_hit_bytes", "bytes", "Data of the pack that it used.", usage.hit_bytes, 1);
     NEWEST("last_waste_bytes", "bytes", "Data of the pack that it did not use.", usage.waste_bytes,

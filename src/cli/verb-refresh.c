@@ -385,7 +385,8 @@ static int print(Refresh *x, bool dry_run)
                " removed",
                x->n_changed, x->n_renamed, x->n_gone);
         if (x->n_unknown > 0)
-            printf(", %" PRIu64 " unknown (not mounted, or locked)", x->n_unknown);
+            printf(", %" PRIu64 " unknown (their filesystem is locked or not mounted)",
+                   x->n_unknown);
         puts(dry_run ? "." : changed ? ": packs planned again." : ": nothing to do.");
     }
     return r;
@@ -452,7 +453,7 @@ static int run(Context *c)
     if (!dry_run) {
         if (x.model && is_stale(&x))
             r = move_files(&x);
-        closep(&x.state_fd); /* releases the lock, too */
+        close(TAKE_FD(x.state_fd)); /* releases the lock, too */
         if (r >= 0 && is_stale(&x))
             r = plan(c);
         if (r >= 0)

@@ -215,9 +215,9 @@ const Verb verb_report = {
                 "The page shows the benefit with its interval for boots, logins and starts of\n"
                 "applications, the newest boot and login, the newest sessions, predicted and\n"
                 "opened files, the applications and files with the most data, and the order in\n"
-                "which applications start. It needs no network and no other file. For users\n"
-                "other than root it has the boots and their own logins, and names no file or\n"
-                "application.",
+                "which applications start. It needs no network and no other file. Users other\n"
+                "than root see the boots and their own logins, but no names of files and\n"
+                "applications.",
         .options = options,
         .run = run,
 };

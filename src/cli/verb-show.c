@@ -89,9 +89,9 @@ const Verb verb_show = {
         .max_arguments = 1,
         .summary = "Show the content of a trace, model or pack",
         .description =
-                "Finds out the kind of file by its content. With --json= the whole file is\n"
-                "printed. Files of a trace are printed in the order of their first use, with\n"
-                "their resident ranges.",
+                "Finds out the kind of file by its content. With --json= all rows of the\n"
+                "tables and more fields are printed. Files of a trace are printed in the order\n"
+                "of their first use, with their resident ranges.",
         .options = options,
         .run = run,
 };

@@ -102,8 +102,8 @@ static int load_model(Prefetcher *p, Model **ret)
     if (r < 0)
         return r;
     if (dropped > 0)
-        log_notice("headstartd: %s/model.json is too large for a session: without the %zu files "
-                   "and metadata ranges that the fewest sessions used",
+        log_notice("headstartd: %s/model.json is too large for a session, which leaves out the "
+                   "%zu files and metadata ranges that the fewest sessions used",
                    p->o.state, dropped);
     p->on_disk = *ret;
     return 0;

@@ -54,7 +54,8 @@ static void log_trace(const Trace *t, const char *path)
                 stage_to_string(t->stage), t->n_accesses, t->n_files, t->n_applications,
                 format_timespan(duration, sizeof(duration), t->duration), path);
     if (left_out)
-        log_notice("headstartd: left out of this trace, beyond the shares of users: %s", left_out);
+        log_notice("headstartd: left out of this trace, because users exceeded their shares: %s",
+                   left_out);
     if (t->flags & TRACE_INCOMPLETE)
         log_warning("headstartd: events are missing, the queue overflowed %" PRIu64
                     " times: this trace is incomplete",

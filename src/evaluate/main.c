@@ -227,7 +227,7 @@ static const Verb verb = {
                 "FIRST      share of the uses that were the likeliest guess\n"
                 "LOG LOSS   mean over predictions of -ln P(what was and what was not used)\n"
                 "NEXT       mean over uses of -ln P(this one is next)\n"
-                "READ       bytes read ahead; WASTED and WASTE: of them not used\n"
+                "READ       bytes read ahead; WASTED and WASTE: bytes and share that were not used\n"
                 "LEAD       time from a read to its use; I/O: time of a read; IN TIME: read before use\n"
                 "STATE      memory of what was learned\n"
                 "OBSERVE    CPU time to learn from an event, in microseconds; PREDICT: to predict",

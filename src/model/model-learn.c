@@ -56,7 +56,7 @@ const char *model_trace_unfit(const Model *m, const Trace *t)
     if (t->flags & TRACE_INCOMPLETE)
         for (size_t i = 0; i < m->n_stages; i++)
             if (m->stages[i].stage == t->stage)
-                return "incomplete, and complete ones are known";
+                return "incomplete, and other traces of this stage were learned";
     return NULL;
 }
 

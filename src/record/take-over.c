@@ -49,11 +49,11 @@ int take_over_recording(const char *run_dir, Observer *observer, Moment *ret_sta
     if (r >= 0)
         r = fanotify_adopt(h.fanotify_fd, h.by_descriptor, &observer->fanotify);
     if (r == -EPROTO)
-        log_warning("The initrd is of another version of headstart: recording starts anew. Build "
+        log_warning("The initrd is of another version of headstart: a new recording starts. Build "
                     "the initrd again");
     else if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
         log_warning_errno(r, "Cannot take over the recording since the mount of the root "
-                             "filesystem, starting anew: %m");
+                             "filesystem, starting a new recording: %m");
     if (r < 0)
         return 0;
     TAKE_FD(h.fanotify_fd);

@@ -351,7 +351,7 @@ static void add_footer(Markup *m, const ReportPage *p)
     markup_text(m, when);
     markup_close(m);
     markup_text(m, p->names ? ". The page names files and applications: it is for administrators."
-                            : ". It names no files and no applications of others.");
+                            : ". The page names no files, and no applications of other users.");
     markup_text(m, " headstart(8) describes where each figure comes from.");
     markup_close(m);
     markup_close(m);

@@ -72,7 +72,7 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
     }
     if (r >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
         now > (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + RERECORD_MAX) {
-        log_notice("headstartd: the request to record a %s anew has expired after a week",
+        log_notice("headstartd: the request to record a %s again has expired after a week",
                    stage_to_string(stage));
         ret->stages[stage].requested = false;
         return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;

@@ -354,10 +354,11 @@ char *trace_describe_left_out(const Trace *t)
 
         if (l->uid != UID_INVALID)
             snprintf(uid, sizeof(uid), "%u", l->uid);
-        at += (size_t)snprintf(text + at, sizeof(text) - at,
-                               "%sUID %s: %llu opens, %llu files, page ranges of %llu files",
-                               i > 0 ? "; " : "", uid, (unsigned long long)l->n_events,
-                               (unsigned long long)l->n_files, (unsigned long long)l->n_cut);
+        at += (size_t)snprintf(
+                text + at, sizeof(text) - at,
+                "%sUID %s: %llu opens, %llu files, incomplete page ranges in %llu files",
+                i > 0 ? "; " : "", uid, (unsigned long long)l->n_events,
+                (unsigned long long)l->n_files, (unsigned long long)l->n_cut);
     }
     if (t->n_left_out > shown)
         snprintf(text + at, sizeof(text) - at, "; %zu more users", t->n_left_out - shown);

@@ -249,8 +249,8 @@ static void what_was_left_out_is_described(void **state)
     assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){TRACE_NONE, 0, 7, 0}), 0);
     assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){1001, 1, 2, 3}), -EINVAL);
     text = trace_describe_left_out(t);
-    assert_string_equal(text, "UID 1000: 1 opens, 2 files, page ranges of 3 files; "
-                              "UID unknown: 0 opens, 7 files, page ranges of 0 files");
+    assert_string_equal(text, "UID 1000: 1 opens, 2 files, incomplete page ranges in 3 files; "
+                              "UID unknown: 0 opens, 7 files, incomplete page ranges in 0 files");
     free(text);
     assert_int_equal(trace_validate(t), 0);
     t->left_out[0].uid = TRACE_NONE;
@@ -265,7 +265,7 @@ static void what_was_left_out_is_described(void **state)
                          0);
     assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){4200000000, 1, 1, 1}), -E2BIG);
     text = trace_describe_left_out(t);
-    assert_non_null(strstr(text, "page ranges of 9223372036854775807 files; 4092 more users"));
+    assert_non_null(strstr(text, "page ranges in 9223372036854775807 files; 4092 more users"));
     free(text);
 }
 
