@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A fake of systemd and logind on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS), with the parts that
- * headstartd uses. Reads commands, one per line, and answers each with "done":
+ * headstartd uses. Reads commands, one per line, and answers each with "done" or "failed: ERROR":
  *
  *     appear                          takes the names of systemd and logind on the bus
  *     disappear                       gives back the name of logind
@@ -11,7 +11,8 @@
  *     new ID UID CLASS TYPE SEAT [SERVICE]  opens a session; SEAT "-" means no seat
  *     state ID STATE | type ID TYPE   changes the state or the type of a session
  *     gone ID                         ends a session
- *     silent                          leaves all later calls without an answer
+ *     silent                          leaves later calls of ListSessions, Subscribe and LoadUnit
+ *                                     without an answer
  *
  * The program ends when its input ends or the bus closes the connection. */
 

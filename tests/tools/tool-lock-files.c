@@ -26,7 +26,7 @@ int main(int argc, char **argv)
         if (st.st_size == 0)
             continue;
         p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        /* The sanitizers replace mlock(3) by a function that does nothing. */
+        /* The sanitizers replace mlock(2) by a function that does nothing. */
         if (p == MAP_FAILED || syscall(SYS_mlock, p, st.st_size) < 0) {
             perror(argv[i]);
             return 1;

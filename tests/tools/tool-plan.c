@@ -10,8 +10,8 @@
  *                                                            follow one another
  *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata of that filesystem
  *
- *     --budget=BYTES, --uid=UID (owner of the set; default: any user), --least=PROBABILITY,
- *     --class=CLASS, --output=PACK
+ *     --budget=BYTES, --least=PROBABILITY, --class=CLASS, --output=PACK
+ *     --uid=UID    the user whose files the plan may contain (default: only files of root)
  *     --brief      only the summary, with the CPU time of locating, compiling and writing
  */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* tool-without-syscall NAME ERROR COMMAND…: runs the command as on a kernel that lacks a system
- * call, or in a sandbox that refuses it: a seccomp filter answers the call. For tests. */
+ * call, or in a sandbox that refuses it: a seccomp filter answers the call with ERROR (EPERM,
+ * EOPNOTSUPP or ENOSYS). For tests. */
 
 #include "base/macros.h"
 

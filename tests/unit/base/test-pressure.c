@@ -108,8 +108,8 @@ static void pressure(void **state)
     put_total("proc/pressure/io", 5700);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 700);
-    /* The waits of replay are not counted, and neither is the sum that disappears when replay ends.
-     */
+    /* The waits of replay are not counted. When replay ends, the file with its sum disappears, and
+     * the waits of other tasks still count. */
     put_total("proc/pressure/io", 6700);
     put_total(own, 900);
     assert_int_equal(pressure_read(&p, &sum), 0);

@@ -180,7 +180,7 @@ static void duplicate_pids(void **state)
     assert_survived(t);
 }
 
-/* Many batches of events, each with a start and an exit at the same time. */
+/* Many processes start and exit at one instant; others do so at the beginning and at the end. */
 static void start_and_exit_in_one_batch(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2", NULL);

@@ -193,7 +193,8 @@ static void test_parameters(void **state)
     assert_null(ret);
 }
 
-/* Simulates a trace with every possible error, and inputs that contradict each other. */
+/* Simulates an empty input, random objects and events with several parameters, invalid parameters,
+ * and invalid indexes. */
 static void test_simulate(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

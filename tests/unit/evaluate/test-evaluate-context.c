@@ -6,7 +6,8 @@
 #include "util/evaluate-util.h"
 
 /* Adds a pattern of n symbols that was seen `count` times; its prefixes must exist. Returns 0,
- * -ENOENT (a prefix is missing), -ENOSPC (the partition is full) or -ENOMEM. */
+ * -EINVAL (n is not in 1..order, or `count` is 0), -ENOENT (a prefix is missing), -ENOSPC (the
+ * partition is full) or -ENOMEM. */
 static int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
 {
     Context *c = (Context *)p;
@@ -95,7 +96,7 @@ static void test_cacbcaabca(void **state)
                 expected += memcmp(text + j, pattern, n) == 0;
             assert_int_equal(count(p, pattern), expected);
         }
-    /* Figure 3: one partition per first-order node. C, CA, CB, CAC, CBC, CAA. */
+    /* Figure 3: each first-order node has a partition. That of C holds C, CA, CB, CAC, CBC, CAA. */
     assert_int_equal(context_partition_nodes(p, 'C' - 'A'), 6);
 }
 
@@ -138,7 +139,8 @@ static void test_ignored(void **state)
     assert_int_equal(context_partition_nodes(p, 0), 3);
 }
 
-/* For any input, partitions stay within their bound, and counts are sums of observations. */
+/* For random input, partitions stay within their bound, and the probabilities of PCM add up to 1.
+ */
 static void test_bounded(void **state)
 {
     static const char *const names[] = {"pcm", "epcm"};

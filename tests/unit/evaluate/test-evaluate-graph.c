@@ -79,8 +79,8 @@ static void test_lookahead_one(void **state)
     }
 }
 
-/* B always follows A within three opens. By the paper's formula the chance of B is nevertheless a
- * third, which is below the minimum chance. By the corrected formula B is certain. */
+/* B always follows A within three opens. By the paper's formula the chance of B is nevertheless
+ * only a third. By the corrected formula B is certain. */
 static void test_longer_lookahead(void **state)
 {
     PredictorParameters par = defaults("graph");

@@ -50,9 +50,9 @@ static void test_waste_bound(void **state)
     assert_int_equal(bounded.n_reads, 0);
 }
 
-/* With the habits that this test draws, two users reach 0.97 of the oracle's hit rate at 15 %
- * waste, and one user 0.98. With two users, the naive predictor is far below that, even if it fills
- * its budget. */
+/* With the habits that this test draws and at most 15 % waste, the mixture reaches 0.97 of the
+ * oracle's hit rate for two users, and 0.98 for one user. For two users, the naive predictor is far
+ * below the mixture, even if it fills its budget. */
 static void test_near_the_oracle(void **state)
 {
     static const double least[] = {0.97, 0.98};
@@ -90,8 +90,7 @@ static void test_near_the_oracle(void **state)
         }
 }
 
-/* Drawn habits have the promised properties: they come from the seed, leave some choice, and are
- * reproducible. */
+/* Drawn habits leave some choice, and the oracle knows their probabilities. */
 static void test_habits(void **state)
 {
     HabitsParameters hp;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the predictor of the thesis (chapters 3 and 4), and compares the calibration of the mixture
- * with that of the thesis's product.
- */
+/* Tests the predictor of the thesis (chapters 3 and 4). Compares the calibrated probabilities of
+ * the mixture with those of the product over all chains, as the thesis computes it. */
 
 #include "evaluate/preload.c" // NOLINT(bugprone-suspicious-include)
 #include "evaluate/random.h"

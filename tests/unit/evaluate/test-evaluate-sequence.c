@@ -6,9 +6,9 @@
 #include "evaluate/ngram.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 
-/* Finds the stored successors of `key`, the last n items, oldest first. Returns the number of
- * successors, and points *ret at them; *ret is valid until the next observation. `p` must be one of
- * the n-gram predictors. */
+/* Finds the stored successors of the n items in `key`, whose oldest item comes first. Returns the
+ * number of successors, and points *ret at them; *ret is valid until the next observation. `p` must
+ * be one of the n-gram predictors. */
 static size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret)
 {
     const Ngram *g = (const Ngram *)p;

@@ -137,7 +137,8 @@ static void test_budget_over_cache(void **state)
     assert_int_equal(simulate(&in, &sp, p, &r), 0);
 }
 
-/* Objects are wasted if they were read and evicted, or read and unused when the session ended. */
+/* Objects that were read are wasted if they were evicted unused, or were still unused when the
+ * session ended. */
 static void test_waste(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -231,9 +232,10 @@ static void test_budget(void **state)
 
             assert_int_equal(simulate_add_event(&in, &e), 0);
         }
-        /* Item 3 was never seen; prediction begins with its access. Object 3 is needed with the
-         * probability 1 - 2/3 * 3/4 = 1/2. Object 2 follows with 5/12, object 0 with 1/3 and object
-         * 1 with 1/4. All these are multiplied by 12/13. Object 4 comes last. */
+        /* Item 3 was never seen; prediction begins with its access. Before this access, object 3 is
+         * needed with the probability 1 - 2/3 * 3/4 = 1/2, object 2 with 5/12, object 0 with 1/3
+         * and object 1 with 1/4. The access multiplies the share of each other item by 12/13, which
+         * does not change the order. Object 4 comes last. */
         assert_int_equal(
                 simulate_add_event(
                         &in, &(SimulateEvent){.at = 13 * S, .item = 3, .kind = SIMULATE_ACCESS}),
@@ -330,7 +332,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
 }
 
 /* Simulates the mixture with ten sessions in which B follows A, then four in which C does. Each of
- * the four is `weeks` later than the previous session. Only the last session is scored. */
+ * the four is `weeks` later than the previous session; 0 means that no date is known. Only the last
+ * session is scored. */
 static SimulateReport simulate_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

@@ -46,8 +46,8 @@ static void add_opens(Trace *t, uint32_t application, usec_t from, usec_t step, 
 }
 
 /* A start lasts until a pause of three seconds. A second process of the application belongs to the
- * same start. A start that opens
- * few files is left out, and so is an application that ran before the session. */
+ * same start. A start that opens few files is left out, and so is an application that ran before
+ * the session. */
 static void starts_are_found_in_a_session(void **state _unused_)
 {
     _cleanup_trace_ Trace *t = trace_new(STAGE_SESSION);

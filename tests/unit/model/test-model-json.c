@@ -199,7 +199,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Calls every function that takes a model. */
+/* Predicts with the model, merges, writes and reads it, sets its clock back, and prunes it. */
 static void use(Model *m)
 {
     _cleanup_model_ Model *fine = model_of(
@@ -236,8 +236,8 @@ static void use(Model *m)
     assert_int_equal(model_prune(&back, 0.5), 0);
 }
 
-/* Any bit of any byte is flipped: the result is an error, or a model on which every operation
- * works. */
+/* Each bit of each byte is flipped in turn: the result is an error, or a model on which the
+ * operations of use() work. */
 static void every_bit_flip_is_survived(void **state)
 {
     _cleanup_model_ Model *m = rich_model();
@@ -300,7 +300,8 @@ static void wrong_members_are_refused(void **state)
     } cases[] = {
             {"\"halflife_usec\":", "\"halflife_usec\":-"},
             {"\"halflife_usec\":", "\"halflife_usec\":99"},
-            {"\"halflife_usec\":604800000000", "\"halflife_usec\":604800000001"}, /* the chains' */
+            {"\"halflife_usec\":604800000000",
+             "\"halflife_usec\":604800000001"}, /* not the chains' one */
             {"\"clock_usec\":", "\"clock_usec\":-"},
             {"\"clock_usec\":", "\"clock_usec\":99999999999"},
             {"\"clock_usec\":", "\"clock_usec\":NaN,\"x\":"},
@@ -414,7 +415,7 @@ static void what_stands_beside_is_ignored(void **state)
     _cleanup_free_ char *text = edited("\"stages\":", "\"of_a_later_version\":[{}],\n\"stages\":");
     _cleanup_model_ Model *m = read_back(text), *rich = rich_model();
 
-    m->n_learned = rich->n_learned = 0; /* boot ids are random */
+    m->n_learned = rich->n_learned = 0; /* every session has another boot ID */
     assert_same(m, rich);
 }
 

@@ -262,9 +262,8 @@ static void users_apart_and_together(void **state)
     assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
 }
 
-/* The opens of a replayed session count. Its residency and its metadata do not count, neither in
- * the part nor in the whole of a probability.
- */
+/* The opens of a replayed session count. Its residency and its metadata count neither in the
+ * numerator nor in the denominator of a probability. */
 static void replayed_sessions_tell_of_use_only(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -582,7 +581,7 @@ static void a_dead_clock_at_each_boot_erases_nothing(void **state)
     }
 }
 
-/* A machine that was off for half a year forgets nothing. The clock of its model has an offset. The
+/* A machine that was off for nine months forgets nothing. The clock of its model has an offset. The
  * offset is removed before the model is merged with that of another machine, so that neither model
  * erases the other. */
 static void clocks_are_settled_before_merging(void **state)
@@ -766,8 +765,8 @@ static const PredictedFile *file_of(const Prediction *p, const char *path)
     return NULL;
 }
 
-/* B starts at 0.5 s, its helper C at 3.5 s. A has run since before the session. B pauses from 5 to
- * 9 s, which ends its start. */
+/* B starts at 0.5 s, its helper C at 3.5 s. A has run since before the session. B opens nothing
+ * between 6 and 10 s, which ends its start. */
 static void a_start_reads_with_its_helpers(void **state)
 {
     static const usec_t starts[] = {0, 500 * USEC_PER_MSEC, 3500 * USEC_PER_MSEC};
@@ -803,7 +802,7 @@ static void a_start_reads_with_its_helpers(void **state)
     free(TAKE_PTR(l));
     assert_int_equal(model_list_launches(sum, 0.6, 6 * PAGE, &l, &n), 0);
     assert_int_equal(n, 0);
-    free(bytes_of(m)); /* the model is unchanged after saving and loading */
+    free(bytes_of(m)); /* the model can be written */
 }
 
 static void limits_of_a_merger(void **state)

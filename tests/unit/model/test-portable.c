@@ -272,7 +272,7 @@ static void counts_come_back(void **state)
     assert_int_equal(machines_of(again, "/usr/share/a"), 1);
 }
 
-/* Refuses invalid numbers of machines, in any member. */
+/* Invalid numbers of machines are refused in each member. */
 static void impossible_counts_are_refused(void **state)
 {
     static const char *const columns[] = {"\"stage\":", "\"applications\":[", "\"uses\":[",

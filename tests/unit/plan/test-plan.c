@@ -520,7 +520,7 @@ static void a_plan_shrinks_to_its_limits_instead_of_failing(void **state)
     c = compile(l, GIB, 0.1, &s);
     assert_int_equal(c->volumes[0].n_files, PLAN_FILES_MAX);
     assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1000);
-    assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely one was left out */
+    assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the least likely are left out */
     pack_content_free(c);
 
     /* If names are long, the plan keeps as many of the likeliest files as fit, and after them files

@@ -18,9 +18,9 @@ static Chains *make(void)
     return c;
 }
 
-/* Adds one session of a user at `at`. The named applications start a minute after each other. Each
- * application runs for half a minute beyond the next start, so that neighbours overlap;
- * applications in small letters run alone. */
+/* Adds one session of a user at `at`. The named applications start a minute and a half after each
+ * other. Each application runs for half a minute beyond the next start, so that two successive
+ * applications overlap. An application with a small letter exits before the next one starts. */
 static void use(Chains *c, uint32_t user, usec_t at, const char *names)
 {
     usec_t now = MAX(c->seen, at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the chains: their four states compared with tracking every pair on every event, merging,
- * JSON. */
+/* Tests the chains: their four states, merging, and JSON. The states are compared with those of a
+ * simple method that tracks every pair on every event. */
 
 #include "evaluate/random.h"
 #include "predict/chains.h"
@@ -174,9 +174,9 @@ static void test_states_against_the_obvious_way(void **state)
     }
 }
 
-/* A chain begins with the second start within 600 s. The application that started last co-occurs
- * with the next one, however long ago it started, so a user who starts one application an hour has
- * chains, too. */
+/* Two applications that start at most 600 s apart co-occur. The application that started last
+ * co-occurs with the next one, however long ago it started, so a user who starts one application an
+ * hour has chains, too. The second co-occurrence begins a chain. */
 static void test_window(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
@@ -451,7 +451,7 @@ static void test_json(void **state)
     }
 }
 
-/* The revision distinguishes chains that have learned something else, whatever operations
+/* Chains that have learned different things have different revisions, whatever operations
  * follow. */
 static void test_revision(void **state)
 {
@@ -526,7 +526,8 @@ static int read_names(const char *names)
     return chains_from_json(text, strlen(text), &c);
 }
 
-/* Without this check, a name in two spellings would be one application with two numbers. */
+/* Names must be sorted and different after unescaping. Without this check, a name in two spellings
+ * would be one application with two numbers. */
 static void test_bad_names(void **state)
 {
     assert_int_equal(read_names("\"/%61%25b\",\"/b\""), 0);
@@ -656,7 +657,7 @@ static void test_a_large_fleet(void **state)
     assert_true(fabs(all.starts / all.on_usec / (one.starts / one.on_usec) - 1) < 1e-9);
 }
 
-/* A text that is truncated anywhere, or in which any byte is changed, gives an error or valid
+/* A truncated text gives an error. A text in which one byte is changed gives an error or valid
  * chains, and never a crash. */
 static void test_bad_json(void **state)
 {
@@ -697,7 +698,7 @@ static void test_bad_json(void **state)
     assert_null(c);
 }
 
-/* NaN, negative and fractional numbers are not valid sums. */
+/* NaN, negative and fractional numbers are not valid half-lives. */
 static void test_bad_numbers(void **state)
 {
     static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",

@@ -82,7 +82,8 @@ static void values_are_continuous_across_generations(void **state)
     double ratio = decayed_sum_value(decayed_sum_advance(before, 1)) / decayed_sum_value(after);
 
     assert_true(ratio > 0.9999 && ratio <= 1.0);
-    /* Ten half-lives lie between the two sums, with or without a generation between them. */
+    /* The two observations are ten half-lives apart, in the same generation or in successive ones.
+     */
     for (unsigned i = 0; i < DECAYED_SUM_SPAN; i++) {
         usec_t t = end - DECAYED_SUM_SPAN * H + i * H, u = t + 10 * H;
         DecayedSum x =

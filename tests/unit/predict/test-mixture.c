@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the predictor of the product: its predictions by user and by horizon. Its calibration is
- * compared with that of the thesis's product in tests/unit/evaluate/test-evaluate-markov.c. */
+/* Tests the predictor of the product: its predictions by user and by horizon.
+ * tests/unit/evaluate/test-evaluate-markov.c tests its calibration. */
 
 #include "predict/mixture.h"
 #include "util/chains-util.h"
