@@ -45,7 +45,8 @@
         _fd;               \
     })
 
-/* Defines `static inline void namep(type **p)`, for use with _cleanup_. */
+/* Defines `static inline void FREE_FUNCp(type *p)`, where FREE_FUNC is `free_func`, for use with
+ * _cleanup_. `type` is a pointer type. */
 #define DEFINE_CLEANUP(type, free_func)      \
     static inline void free_func##p(type *p) \
     {                                        \

@@ -3,7 +3,8 @@
 
 /* Measures how long tasks wait for I/O, with /proc/pressure/io. If the kernel does not have that
  * file, the busy time of disks in /proc/diskstats is used instead. The waiting of headstart's own
- * units is subtracted. With /proc/diskstats, an interval in which they read counts as zero. */
+ * units is subtracted. With /proc/diskstats, the time between two calls counts as zero if
+ * headstart's units have read anything in it. */
 
 #include "base/macros.h"
 

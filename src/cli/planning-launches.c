@@ -72,6 +72,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
     };
     _cleanup_located_plan_ LocatedPlan *located = NULL;
     _cleanup_pack_content_ PackContent *content = NULL;
+    bool harmful = benefit_is_harmful(benefit, uid);
     int r;
 
     r = plan_locate(prediction, p->root, &p->volumes, uid == UID_INVALID ? OWNERSHIP_ANYBODY : uid,
@@ -80,8 +81,8 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)
         return r;
-    content->policy = benefit->harmful ? POLICY_OFF : POLICY_CONCURRENT;
-    content->reason = benefit->harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_FASTEST;
+    content->policy = harmful ? POLICY_OFF : POLICY_CONCURRENT;
+    content->reason = harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_FASTEST;
     content->bin_usec = seeks_slowly(content) ? USEC_INFINITY : 0;
     return pack_write(content, ret, ret_size);
 }

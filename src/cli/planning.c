@@ -55,7 +55,7 @@ static int read_history(Planning *p)
         if (b.history.sessions[i].stage == STAGE_BOOT)
             p->boot_recorded = MAX(p->boot_recorded, b.history.sessions[i].start_realtime_usec);
     for (Stage s = 0; s < _STAGE_MAX; s++) {
-        p->harmful[s] = b.stages[s].harmful;
+        p->benefits[s] = b.stages[s];
         p->control_intervals[s] =
                 set == CONFIG_CONTROL_AUTO ? benefits_control_interval(&b, s, now) : set;
     }
@@ -97,7 +97,7 @@ int planning_load(Planning *p)
     if (p->volumes.n == 0 && !p->model)
         return 0;
     if (p->volumes.n == 0)
-        return cli_error(ENODEV, "%s: no filesystem on a local block device is mounted at or below",
+        return cli_error(ENODEV, "no filesystem on a local block device is mounted at or below %s",
                          p->c->root);
     return 0;
 }
@@ -263,7 +263,7 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
         r = plan_predict(&p->volumes, &j->parameters, j->configured,
                          (StageMeasured){prediction->ready, prediction->stalled}, j->content);
     /* A measured effect outweighs a prediction. */
-    if (r >= 0 && (int)j->configured < 0 && p->harmful[j->stage]) {
+    if (r >= 0 && (int)j->configured < 0 && benefit_is_harmful(&p->benefits[j->stage], j->uid)) {
         j->content->policy = POLICY_OFF;
         j->content->reason = POLICY_REASON_HARMFUL;
     }

@@ -24,8 +24,8 @@ typedef struct Planning {
     double min_probability;
     bool dry_run;
     uint32_t control_intervals[_STAGE_MAX];
-    usec_t boot_recorded;     /* wall clock: the newest recorded boot; 0: none */
-    bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
+    usec_t boot_recorded;         /* wall clock: the newest recorded boot; 0: none */
+    Benefit benefits[_STAGE_MAX]; /* whether a policy was shown to do harm, and to whom */
     LaunchHistory launches;
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs of stages */

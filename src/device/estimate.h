@@ -15,8 +15,9 @@
  *   than 2 ms, or if it is at most 25 ms and the lowest deciles of NEAR and FAR differ by at most a
  *   factor of 2, as across a network. Any other result leaves the question open.
  * - Latency: the lowest decile of NEAR at distance 0 if the device seeks slowly, else the lower
- *   quartile of FAR, without the transfer of the block. Low quantiles are used, because a busy
- *   processor delays single reads most.
+ *   quartile of FAR, without the transfer of the block. A busy processor can only lengthen a
+ *   measured time, and lengthens most the times of reads that are made one at a time. Low quantiles
+ *   leave out the lengthened times.
  * - Seek time: the line through FAR over the root of the distance (Theil-Sen: the median of the
  *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
  *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and

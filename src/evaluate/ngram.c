@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p there is a
- * table. It maps the last predecessors to the s accesses that followed them the last time. The
- * longest order that contains the present predecessors predicts. p = s = 1 is the last-successor
- * model (Kroeger and Long), p = 2, s = 1 the 2-gram+.
+ * table. It maps the last predecessors to the s accesses that followed them the last time. Of the
+ * tables that contain the present predecessors, the one with the highest order makes the
+ * prediction. With p = 1 and s = 1 this is the last-successor model (Kroeger and Long). With p =
+ * 2 and s = 1 it is the 2-gram+.
  *
  * A value is stored once all s successors have been observed. In the figure, A B C A Z Y with s =
  * 3, the second A therefore changes nothing: only two accesses follow it. The paper gives no

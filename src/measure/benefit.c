@@ -104,19 +104,101 @@ static void find_control(const SessionRecord *s, Benefit *b)
         b->n_since_control++;
 }
 
+static bool takes_longer(const Effect *e)
+{
+    return e->estimated && e->saved < 0;
+}
+
+static bool shows_harm(const Effect *e)
+{
+    return e->known && e->saved_high < 0;
+}
+
+/* Returns the number of the first session of a user of whom v[0..from) contains none, or n. */
+static size_t next_user(const EffectSession *v, size_t n, size_t from)
+{
+    for (size_t i = from; i < n; i++) {
+        size_t k = 0;
+
+        while (k < i && v[k].group != v[i].group)
+            k++;
+        if (k == i)
+            return i;
+    }
+    return n;
+}
+
+/* Computes the effect of the sessions of one user, or, with `others`, of all other sessions.
+ * `buf` has room for n sessions. 0 or -ENOMEM. */
+static int effect_of_user(const EffectSession *v, size_t n, uint32_t user, bool others,
+                          double error, EffectSession *buf, Effect *ret)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if ((v[i].group == user) != others)
+            buf[k++] = v[i];
+    return effect_compute(buf, k, error, ret);
+}
+
+/* Corrects the verdicts if the sessions are those of several users. A verdict for all stays only if
+ * it holds without any single user, so that no user decides for another. A user's own sessions
+ * decide for this user. 0 or -ENOMEM. */
+static int judge_users(const EffectSession *v, size_t n, size_t first, Benefit *b)
+{
+    _cleanup_free_ EffectSession *buf = calloc(n + 1, sizeof(*buf));
+    bool single = next_user(v, n, 1) == n;
+
+    if (!buf)
+        return -ENOMEM;
+    for (size_t i = 0; i < n && !single; i = next_user(v, n, i + 1)) {
+        Effect e;
+
+        if (b->slower) {
+            CHECK(effect_of_user(v, n, v[i].group, true, INTERVAL_ERROR, buf, &e));
+            b->slower = takes_longer(&e);
+        }
+        if (b->harmful) {
+            CHECK(effect_of_user(v + first, n - first, v[i].group, true, BENEFIT_VERDICT_ERROR, buf,
+                                 &e));
+            b->harmful = shows_harm(&e);
+        }
+    }
+    for (size_t i = first; i < n; i = next_user(v + first, n - first, i + 1 - first) + first) {
+        Effect e = b->evidence;
+
+        if (!single)
+            CHECK(effect_of_user(v + first, n - first, v[i].group, false, BENEFIT_VERDICT_ERROR,
+                                 buf, &e));
+        if (shows_harm(&e) && b->n_harmed_users < BENEFIT_USERS_MAX)
+            b->harmed_users[b->n_harmed_users++] = v[i].group;
+    }
+    return 0;
+}
+
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b)
 {
     usec_t since = now - MIN(now, BENEFIT_VERDICT_USEC);
     size_t first = 0;
-    int r = effect_compute(v, n, INTERVAL_ERROR, &b->effect);
 
+    b->slower = b->harmful = false;
+    b->n_harmed_users = 0;
+    CHECK(effect_compute(v, n, INTERVAL_ERROR, &b->effect));
     while (first < n && starts[first] < since)
         first++;
     /* This decision is made again after every session, so it needs a wider interval. */
-    if (r >= 0)
-        r = effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence);
-    b->harmful = r >= 0 && b->evidence.known && b->evidence.saved_high < 0;
-    return r;
+    CHECK(effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence));
+    b->slower = takes_longer(&b->effect);
+    b->harmful = shows_harm(&b->evidence);
+    return judge_users(v, n, first, b);
+}
+
+bool benefit_is_harmful(const Benefit *b, uint32_t uid)
+{
+    for (size_t i = 0; i < b->n_harmed_users; i++)
+        if (uid != UID_INVALID && b->harmed_users[i] == uid)
+            return true;
+    return b->harmful;
 }
 
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret)
@@ -163,5 +245,5 @@ uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, u
         return 0;
     if (e->known && e->saved_low > 0)
         return INTERVAL_SHOWN;
-    return e->estimated && e->saved < 0 ? INTERVAL_SUSPECT : INTERVAL_UNKNOWN;
+    return b->slower ? INTERVAL_SUSPECT : INTERVAL_UNKNOWN;
 }

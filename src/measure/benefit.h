@@ -32,10 +32,18 @@ const char *session_exclusion_to_string(SessionExclusion e);
 /* Sets exclusions[i] for each of n sessions. The sessions are of any stages, the oldest first. */
 void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions);
 
-/* The benefit of one stage. */
+/* At most this many users have a verdict of their own. */
+#define BENEFIT_USERS_MAX 16U
+
+/* The benefit of one stage. No user decides for another: `harmful` and `slower` also hold without
+ * the sessions of any single user. */
 typedef struct Benefit {
-    Effect effect;   /* with its 95 % interval */
-    bool harmful;    /* the policy was shown to do harm and must be off */
+    Effect effect; /* with its 95 % interval */
+    bool slower;   /* the estimate says that sessions with replay take longer */
+    bool harmful;  /* the policy was shown to do harm and must be off */
+    uint32_t harmed_users[BENEFIT_USERS_MAX]; /* the policy was shown to do harm to these users; it
+                                                 must be off for them */
+    size_t n_harmed_users;
     Effect evidence; /* if harmful: the effect with the wider interval that showed it */
     Policy policy; /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
                       yet */
@@ -52,9 +60,13 @@ typedef struct Benefit {
  * A simulation in docs/benefit.md shows how often a policy is switched off by mistake. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
-/* Computes `effect`, `evidence` and `harmful` of n comparable sessions, oldest first, which began
- * at `starts`, as of `now` (wall clock). The other members stay. 0 or -ENOMEM. */
+/* Computes the first six members of n comparable sessions, oldest first, which began at `starts`,
+ * as of `now` (wall clock). The group of a session is its user. The other members stay. 0 or
+ * -ENOMEM. */
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
+
+/* Returns true if the policy must be off for that user (UID_INVALID: for all users). */
+bool benefit_is_harmful(const Benefit *b, uint32_t uid);
 
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
@@ -64,7 +76,7 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
  *
  *   - The first three sessions with replay: no control session.
  *   - Then 1 in 10, until the interval excludes zero.
- *   - While the estimate says that replay takes longer: 1 in 2. A control session then costs
+ *   - While `slower` holds: 1 in 2. A control session then costs
  *     nothing.
  *   - Once replay was shown to gain time: 1 in 101. A control session loses the gain of one
  *     session, so it costs 1 % of the gain of the other hundred.

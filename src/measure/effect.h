@@ -39,8 +39,8 @@ typedef struct Effect {
     double replayed_seconds; /* control_seconds * (1 - saved) */
 } Effect;
 
-/* The largest number of sessions of each sample that are compared. Of a larger sample the newest
- * are compared. */
+/* The largest numbers of sessions with replay and of sessions without replay that are compared.
+ * If there are more, the newest are compared. */
 #define EFFECT_REPLAYED_MAX 400U
 #define EFFECT_CONTROL_MAX  100U
 

@@ -3,8 +3,10 @@
 
 /* The time of requests on a device with the given profile. The model has one head that moves: time
  * = fixed + seek + half a rotation + bytes / rate. The seek time grows with the square root of the
- * distance (Ruemmler and Wilkes, An introduction to disk drive modeling, 1994). Over a short gap
- * ahead the head waits instead, which takes at most the transfer time of the gap.
+ * distance (Ruemmler and Wilkes, An introduction to disk drive modeling, 1994). If the next
+ * request begins at most wait_bytes ahead of the head, the head can wait for it instead of
+ * seeking. Waiting takes the transfer time of the gap. The model takes the shorter of the two
+ * times.
  * tests/bench/diskmodel.c simulates the same disk. Pure. */
 
 #include "base/ranges.h"

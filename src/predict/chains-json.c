@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Chains as JSON: names sorted, histories by user (everybody's last), applications and pairs by
- * name, each DecayedSum as two numbers (current, previous generation), in the order of
+/* Writes and reads chains as JSON. Names are sorted. Histories are sorted by user, and the history
+ * of everybody comes last. Applications and pairs are sorted by name. Each DecayedSum is two
+ * numbers: the sums of the current and the previous generation. The sums have the order of
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
  * beginning, the others are 1 + the index of their name. docs/formats.md lists the members.
  *

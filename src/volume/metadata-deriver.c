@@ -163,7 +163,8 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /* Queries the inodes in rising order, so that libext2fs reads each block of the inode tables once.
- * Makes one range per block. */
+ * Makes one range for each block of each inode. merge_blocks() joins the ranges of a
+ * shared block. */
 static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **ret, size_t *ret_n)
 {
     uint64_t size = ext2_metadata_block_size(m);

@@ -24,7 +24,7 @@ typedef struct Simulation {
     uint64_t now_nsec;
     unsigned random;
     double noise;             /* each time varies by this share */
-    unsigned outlier_percent; /* this share of the times is ten times as long */
+    unsigned outlier_percent; /* this share of the reads takes ten times as long */
     uint64_t busy_nsec; /* other load: adds up to this time to a read, and moves the head elsewhere
                          */
     unsigned busy_percent;
@@ -165,7 +165,7 @@ static void check(const DiskProfile *truth, const DeviceEstimate *e, double tole
     assert_predicts(truth, d, 128 * 1024, false, tolerance);
 }
 
-/* Returns the profile of the class that the device would get. */
+/* Returns the profile of the device class that the device would have before it is measured. */
 static const DeviceProfile *start_of(const DiskProfile *p)
 {
     return device_profile_of_class(p->rotational ? DEVICE_CLASS_HDD : DEVICE_CLASS_UNKNOWN);

@@ -90,7 +90,8 @@ static void test_near_the_oracle(void **state)
         }
 }
 
-/* Drawn habits leave some choice, and the oracle knows their probabilities. */
+/* The best single guess of the next start is right in a share of the cases between HABITS_GUESS_MIN
+ * and HABITS_GUESS_MAX. The oracle knows the true probabilities of all starts. */
 static void test_habits(void **state)
 {
     HabitsParameters hp;

@@ -136,13 +136,68 @@ static void test_unknown(void **state)
     assert_false(b.harmful);
 }
 
+/* Adds sessions of a user, one a day. One in three is a control session of 10 s. The others take
+ * `replayed` seconds. */
+static size_t add_logins(EffectSession *v, usec_t *starts, size_t n, size_t n_new, uint32_t user,
+                         double replayed)
+{
+    for (size_t i = 0; i < n_new; i++) {
+        bool control = i % 3 == 2;
+
+        starts[n + i] = START + i * DAY;
+        v[n + i] = (EffectSession){(control ? 10 : replayed) + 0.01 * (double)i, !control, user};
+    }
+    return n + n_new;
+}
+
+static void test_users(void **state)
+{
+    EffectSession v[100];
+    usec_t starts[100], now = START + 60 * DAY;
+    Benefit b = {0};
+    size_t n;
+
+    /* The sessions of one user look harmful, and are most of all sessions. They decide for this
+     * user, but not for the others. */
+    n = add_logins(v, starts, 0, 60, 1000, 20);
+    n = add_logins(v, starts, n, 12, 1001, 5);
+    assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
+    assert_true(b.evidence.known && b.evidence.saved_high < 0);
+    assert_true(b.effect.saved < 0);
+    assert_false(b.harmful || b.slower);
+    assert_true(benefit_is_harmful(&b, 1000));
+    assert_false(benefit_is_harmful(&b, 1001));
+    assert_false(benefit_is_harmful(&b, 1002));
+    assert_false(benefit_is_harmful(&b, UID_INVALID));
+
+    /* The other user has too few sessions for an interval. */
+    n = add_logins(v, starts, 60, 3, 1001, 20);
+    assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
+    assert_true(b.evidence.known && b.evidence.saved_high < 0);
+    assert_false(benefit_is_harmful(&b, UID_INVALID));
+    assert_true(b.slower);
+    assert_int_equal(b.n_harmed_users, 1);
+
+    /* Two users agree. */
+    n = add_logins(v, starts, 60, 30, 1001, 20);
+    assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
+    assert_true(b.harmful && b.slower);
+    assert_true(benefit_is_harmful(&b, 1002));
+    assert_int_equal(b.n_harmed_users, 2);
+
+    /* A single user decides. */
+    n = add_logins(v, starts, 0, 60, 1000, 20);
+    assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
+    assert_true(b.harmful && b.slower);
+    assert_true(benefit_is_harmful(&b, UID_INVALID));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_exclusions),
-            cmocka_unit_test(test_gain),
-            cmocka_unit_test(test_harm),
-            cmocka_unit_test(test_unknown),
+            cmocka_unit_test(test_exclusions), cmocka_unit_test(test_gain),
+            cmocka_unit_test(test_harm),       cmocka_unit_test(test_unknown),
+            cmocka_unit_test(test_users),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

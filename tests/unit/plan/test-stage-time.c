@@ -127,7 +127,8 @@ static void a_read_on_its_way_is_awaited(void **state)
     example(&x, &deep, 1, 10 * MB, 500 * MSEC, 400 * MSEC);
     x.reads[0].need = 10 * MSEC;
     assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &t, NULL), 0);
-    assert_true(t >= 200 * MSEC && t <= 260 * MSEC); /* 100 ms computed, and the start */
+    assert_true(t >= 200 * MSEC && t <= 260 * MSEC); /* 100 ms of reading, 100 ms of computing, and
+                                                        the start of the replay program */
 }
 
 /* Half of the time is computation and half is waiting. Reading ahead hides the waits. */

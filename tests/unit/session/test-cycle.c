@@ -473,8 +473,8 @@ static void test_nothing_known(void **state)
     assert_int_equal(x.n_requests, 0);
 }
 
-/* A cycle that is saved in the middle of a session, restored, and saved gives the same bytes, and
- * predicts the same as the original. */
+/* A cycle is saved in the middle of a session, restored, and saved again. Both saves give the same
+ * bytes, and the restored cycle predicts the same as the original. */
 static void test_save_restore(void **state)
 {
     CycleParameters p = parameters();
