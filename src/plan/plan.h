@@ -72,7 +72,7 @@ typedef struct LocatedPlan {
     const VolumeTable *volumes; /* borrowed */
     LocatedFile *files;
     size_t n_files, allocated_files;
-    LocatedMetadata *metadata; /* by volume, then offset; disjoint */
+    LocatedMetadata *metadata; /* sorted by volume, then offset; disjoint */
     size_t n_metadata, allocated_metadata;
     uint64_t n_skipped[_PLAN_SKIP_MAX];
     bool metadata_derived; /* at least one volume's metadata came from libext2fs, not the model */

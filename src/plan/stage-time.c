@@ -137,9 +137,9 @@ static double read_cold(Device *d, double at, const StageRead *r)
     return at;
 }
 
-/* Returns the time for which one process waits if it makes all reads in their order and computes
- * nothing, or -1 if memory runs out. The wait for each read is multiplied by the read's probability
- * and stored in ret_each. */
+/* Simulates one process that makes all reads in their order and computes nothing. Stores in
+ * ret_each the wait for each read, multiplied by the read's probability. Returns the sum of these
+ * products, or -1 if memory runs out. */
 static double serial_usec(const Sequence *s, double *ret_each)
 {
     _cleanup_free_ Device *devices = calloc(s->f->n_devices + 1, sizeof(Device));
@@ -161,8 +161,8 @@ static double serial_usec(const Sequence *s, double *ret_each)
 }
 
 /* Distributes the computing time of the stage over its reads. The share before a read is
- * proportional to the time since the first use of the previous read, less the wait for that read.
- */
+ * proportional to the time between the first use of the previous read and that of this read, less
+ * the wait for the previous read. */
 static void distribute_think(Sequence *s, const Keyed *by_need, const double *each)
 {
     size_t n = s->f->n_reads;
@@ -470,8 +470,8 @@ static const usec_t bins[] = {
 static const unsigned holds_percent[] = {10, 20, 30, 40, 50, 60, 70, 80, 90};
 
 /* For stages with more reads, predictions try only every fourth of these bins and hold times. The
- * time of a prediction grows with the number of reads, and large stages gain little from the finest
- * choice. */
+ * time of a prediction grows with the number of reads, and large stages gain little if all are
+ * tried. */
 #define READS_MANY 20000U
 
 static size_t stride_of(const Sequence *s)
@@ -505,7 +505,8 @@ static int predict_concurrent(const Sequence *s, StagePrediction *p)
 
 /* Chooses between two forms of `gate`: to hold the stage for a whole sweep in physical order, or
  * for a part of a sweep in bins. A whole sweep does not depend on the times of first use, which may
- * be wrong. A part is therefore chosen only if it gains at least 2 %. */
+ * be wrong. If a whole sweep fits the deadline, a part is therefore chosen only if it gains more
+ * than 2 %. */
 static int predict_gate(const Sequence *s, StagePrediction *p)
 {
     usec_t whole = 0, least = USEC_INFINITY;

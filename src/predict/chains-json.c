@@ -3,8 +3,9 @@
 /* Writes and reads chains as JSON. Names are sorted. Histories are sorted by user, and the history
  * of everybody comes last. Applications and pairs are sorted by name. Each DecayedSum is two
  * numbers: the sums of the current and the previous generation. The sums have the order of
- * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
- * beginning, the others are 1 + the index of their name. docs/formats.md lists the members.
+ * chains_history_sums(), chains_application_sums() and chains_pair_sums(). The number 0 stands for
+ * the session's beginning. Any other application has the number 1 + the index of its name.
+ * docs/formats.md lists the members.
  *
  * Over 500 lines in one file: the writer stands next to its reader. */
 
@@ -263,7 +264,8 @@ int chains_write(const Chains *c, JsonWriter *to)
     return r;
 }
 
-/* Reading. Every function returns -EBADMSG for a member that is missing or of another type. */
+/* Reading. For a member other than `type` and `version` that is missing or of another type, the
+ * functions return -EBADMSG. */
 
 static int next_sum(JsonColumn *from, DecayedSum *ret)
 {

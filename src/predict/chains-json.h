@@ -9,8 +9,9 @@
 
 #define CHAINS_FORMAT_VERSION 4 /* versions 1 to 3 are still read */
 
-/* Writes the members of the object, which is open. Equal chains give equal text. Returns 0, -EBUSY
- * (a history learns from a session), -EINVAL (an application has no name), -ENOMEM. */
+/* Writes the members of the object that the caller has opened. Equal chains give equal text.
+ * Returns 0, -EBUSY (a history learns from a session), -EINVAL (an application has no name),
+ * -ENOMEM. */
 int chains_write(const Chains *c, JsonWriter *to);
 
 /* Reads an object of the document. Returns 0, -EBADMSG (fields or numbers are wrong),

@@ -243,7 +243,8 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     for (size_t i = 0; i < (*c)->n_histories; i++)
         sizes[i] = (*c)->histories[i]->n_co_occurring;
     room = fair_share(sizes, (*c)->n_histories, limits->pairs, limits->all_pairs);
-    /* The history of everybody comes first: its ranks come from the histories of the users. */
+    /* The history of everybody is limited first: its ranks come from the histories of the users
+     * before these are limited. */
     for (size_t i = 0; r >= 0 && i < (*c)->n_histories; i++) {
         r = limit_applications(*c, (*c)->histories[i], limits->applications, room_bytes, &changed);
         if (r >= 0)

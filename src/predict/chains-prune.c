@@ -19,9 +19,9 @@ static bool brief(const Chains *c, DecayedSum time)
     return chains_usec(c, time) < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* Returns true if a chain counts nothing, and if also the chain is old or its history counts
- * nothing. A chain is old if nearly everything that its history counts was observed since the chain
- * began. A young chain stays, even if it counts nothing. */
+/* Returns true if a chain counts nothing and is old, or if neither the chain nor its history counts
+ * anything. A chain is old if nearly everything that its history counts was observed since the
+ * chain began. A young chain stays, even if it counts nothing. */
 static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};

@@ -25,8 +25,8 @@
  * applications was the next to start after the other, and the time in which that could have
  * happened. The states alone do not show which application started after which.
  *
- * There is one session at a time. It holds the running applications once; every history that learns
- * from the session refers to it. */
+ * There is one session at a time. It holds the running applications once, for all histories that
+ * learn from it. */
 
 #include "base/names.h"
 #include "predict/decay-clock.h"
@@ -87,7 +87,7 @@ typedef struct Chains {
     uint64_t revision;       /* below 2^63: chains_revision() */
     UserHistory **histories; /* [0] is everybody's */
     size_t n_histories, allocated_histories;
-    Names names; /* by id; needed for JSON and merging only */
+    Names names; /* by id; JSON, merging and pruning need them */
     usec_t seen; /* latest time that the caller gave */
     /* `seen`, but each silence counts as CHAINS_GAP_MAX at most. All instants are on this clock. */
     usec_t now;
@@ -199,8 +199,8 @@ size_t chains_size(const Chains *c);
  * (half-lives or windows differ, or an application has no name), -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
-/* Returns true if a sum that belongs to a whole history (of times, sessions, ages or credits) has
- * saturated. */
+/* Returns true if a sum that belongs to a whole history (of times, sessions, ages or weights of
+ * experts) has saturated. */
 bool chains_is_full(const Chains *c);
 
 /* Makes *ret a copy without negligible parts. The copy lacks:

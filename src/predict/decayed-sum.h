@@ -144,7 +144,7 @@ static inline double decayed_sum_usec(DecayedSum f)
 }
 
 /* Returns the mean of `count` times whose sum is `sum`, or 0 if nothing was observed. A file can
- * state a large sum of times with a tiny weight, so the result is limited to 2^62. */
+ * state a large `sum` and a tiny `count`, so the result is limited to 2^62. */
 static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
 {
     double n = decayed_sum_value(count);

@@ -22,8 +22,8 @@
 #include "base/time-util.h"
 #include "predict/decayed-sum.h"
 
-/* The experts of the chains of one history (expert.h). EXPERTS_OF_CHAINS counts them for both
- * histories that predict: first the user's, then everybody's. */
+/* The experts of the chains of one history (expert.h). The mixture has them twice
+ * (EXPERTS_OF_CHAINS): first those of the user's history, then those of everybody's. */
 enum {
     EXPERT_OWN,
     EXPERT_LAST,
@@ -32,7 +32,7 @@ enum {
 };
 #define EXPERTS_OF_CHAINS (2 * EXPERTS_OF_HISTORY)
 
-/* The experts that count in the log of sessions (sequence.h). */
+/* The experts that count starts in the log of sessions (sequence.h). */
 enum {
     SEQUENCE_ANY,
     SEQUENCE_ANY_RECENT,

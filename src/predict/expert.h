@@ -14,7 +14,7 @@ typedef struct Situation {
     const Chains *chains;
     const UserHistory *history;
     uint32_t last;    /* started last; CHAINS_BEGIN: none has, or the history does not know it */
-    double last_usec; /* time since then that `history` has not counted yet */
+    double last_usec; /* time since that start which `history` has not counted yet */
     const uint32_t *running;
     size_t n_running;
     const bool *runs;  /* by application */

@@ -18,8 +18,8 @@ enum {
     ALIKE_HAD_CAME,
     ALIKE_CAME,
     AFTER_CAME,
-    HAD,  /* number of the case in which it was seen last before the age */
-    CAME, /* number of the case in which it was seen last within the horizon */
+    HAD,  /* number of the latest case in which it started up to the age */
+    CAME, /* number of the latest case in which it started within the horizon */
     MINE, /* 1: the present session has started it */
     ROWS,
 };
@@ -79,7 +79,7 @@ static void count_age(Counting *c, const LoggedSession *l, double weight, double
     }
 }
 
-/* Counts what came after start i - 1 of the session, or after its beginning. */
+/* Counts the applications that started within the horizon after `since_msec`, from start i on. */
 static void count_after(Counting *c, const LoggedSession *l, uint32_t i, uint64_t since_msec,
                         double weight)
 {

@@ -14,9 +14,9 @@
  *         application in that time. Sessions that had started it before are counted separately.
  *         This is the Kaplan-Meier estimate of the remaining session at this age, by application
  * alike   as "age", but sessions that agree with the present one count more (sequence.h)
- * after   among the logged pauses after the application that started last, those that lasted longer
- *         than the present one so far: the share in which the predicted application then started in
- *         that time
+ * after   among the logged pauses that followed the application that started last and that lasted
+ *         longer than the present one so far, the share in which the predicted application then
+ *         started in that time
  *
  * "age", "alike" and "after" are smoothed by "chains", which counts as one case. */
 

@@ -81,8 +81,8 @@ static int sum_bytes(const Trace *t, uint64_t *bytes)
     return 0;
 }
 
-/* Finds the chains' number of each application. It is CHAINS_NONE for an application that is too
- * small or beyond MIXTURE_TRAIN_APPLICATIONS_MAX. */
+/* Finds or adds the chains' number of each application. It is CHAINS_NONE for an application that
+ * is too small or beyond MIXTURE_TRAIN_APPLICATIONS_MAX. */
 static int find_numbers(const Trace *t, uint64_t minsize_bytes, Chains *chains, uint32_t *numbers)
 {
     _cleanup_free_ uint64_t *bytes = calloc(t->n_applications + 1, sizeof(*bytes));
@@ -145,8 +145,8 @@ static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
 static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
                 const uint32_t *numbers)
 {
-    /* The session begins one second after the previous one ended, because the time between sessions
-     * does not count. */
+    /* The time between sessions does not count, so the session begins one second after the previous
+     * one ended. */
     EventTime begin = {mixture_chains(m)->seen + USEC_PER_SEC, t->start_realtime};
     int k, r = mixture_begin(m, begin, t->uid, true);
 

@@ -58,7 +58,7 @@ Chains *mixture_release_chains(Mixture *m)
     return chains;
 }
 
-/* Returns true if the weights learn from the interval after the n-th event. */
+/* Returns true if the weights learn from predictions that are made after the n-th event. */
 static bool is_sampled(uint64_t n)
 {
     return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;

@@ -7,17 +7,17 @@
  * Its knowledge is the preload thesis's four-state chains (chains.h). The thesis combines them by
  * P(needed) = 1 - product over all chains of (1 - P(needed | chain)). Every chain of an application
  * predicts the same start, so the product counts that start once for each chain: 100 chains of 5 %
- * give 99.4 %. The mixture treats starts as competing risks instead. An application that does
- * not run starts at a rate (its hazard). Six experts estimate the rates, three from the history of
- * the user and three from that of everybody (expert.h). Further experts count in the log of
+ * give 99.4 %. The mixture treats starts as competing risks instead. An application that does not
+ * run starts at a rate (its hazard). Six experts estimate the rates, three from the history of the
+ * user and three from that of everybody (expert.h). Further experts count starts in the log of
  * sessions (sequence.h). Each expert yields a distribution of the next start; the mixture's is
  * their weighted sum. For a horizon, other experts yield probabilities (horizon.h), which the
  * mixture weights and adds in the same way. It learns all weights (expert-weights.h). The formulas
  * are derived in mixture-next.c and mixture-horizon.c.
  *
  * To learn the weights, the mixture must compute the chances of every application. It learns from
- * every one of the first 2 * MIXTURE_LEARN_ALL events, and then from a sample whose size grows with
- * the logarithm of the number of events. */
+ * every one of the first 2 * MIXTURE_LEARN_ALL events, and then from a part of the events that
+ * grows with the logarithm of their number. */
 
 #include "predict/chains.h"
 #include "predict/guesses.h"
@@ -43,9 +43,9 @@ Chains *mixture_chains(const Mixture *m);
 /* Frees the mixture and returns its chains. */
 Chains *mixture_release_chains(Mixture *m);
 
-/* Ends the previous session and begins one of that user (UID_INVALID: unknown), in which nothing
- * runs yet. If `learn` is true, the mixture learns from the session. If it is false, the mixture
- * only follows which applications run. Returns 0 or -ENOMEM. */
+/* Ends the previous session and begins one of `user` (UID_INVALID: unknown), in which nothing runs
+ * yet. If `learn` is true, the mixture learns from the session. If it is false, the mixture only
+ * follows which applications run. Returns 0 or -ENOMEM. */
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 
 /* Ends the session. The running time of applications that still run ends here, but they do not

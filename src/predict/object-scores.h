@@ -3,10 +3,10 @@
 
 /* From applications to objects (preload thesis, equation 4.16): an object is needed with the
  * probability 1 - product over the applications that use it of (1 - P(application starts)). The
- * product is computed as a sum of logarithms (5.8.1). Under competing risks this probability is
- * exact, because the rates of independent starts add. If not every run of an application needs the
- * object, P(application starts) P(object | application) takes the place of P(application starts)
- * (4.15). Pure. */
+ * product is computed as a sum of logarithms (5.8.1). This probability is exact if applications
+ * start independently of one another. If not every run of an application needs the object,
+ * P(application starts) P(object | application) takes the place of P(application starts) (4.15).
+ * Pure. */
 
 #include "predict/guesses.h"
 

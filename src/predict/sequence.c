@@ -19,8 +19,9 @@ enum {
     COUNT_HOUR_ANY,
     COUNT_FOLLOWS, /* by application: 1 + the application that followed it last in the present
                       session */
-    COUNT_SEEN,    /* by application: number of the session that was counted last in "unused" */
-    COUNT_RAN,     /* by expert: weight of the cases in which the application ran */
+    COUNT_SEEN, /* by application: number of the latest session that counted it in "unused"; -1: the
+                   present session has started it */
+    COUNT_RAN,  /* by expert: weight of the cases in which the application ran */
     COUNTS = COUNT_RAN + SEQUENCES,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The experts that count in the log of sessions and in the present session: distributions of the
- * next start, given the starts before it. Pure.
+/* The experts that count starts in the log of sessions and in the present session: distributions of
+ * the next start, given the starts before it. Pure.
  *
  * any          every start (the thesis's naive predictor)
  * one          starts that followed the application that started last
@@ -10,7 +10,7 @@
  * … recent     the same, but an older case counts less than the next newer one (Recent Popularity:
  *              Amer et al. 2002; if only the newest case counts, this is the last successor)
  * day          as "one", on days of the same parity
- * hour         as "one", at about this time of the day, on working days or on weekends
+ * hour         as "one", at about this time of the day, on working days or weekends as now
  * alike        as "one", but a session counts more if its applications followed one another as in
  *              the present session
  * unused       applications that other sessions started and that this one has not (session share)

@@ -3,7 +3,7 @@
 
 /* The latest sessions of a history, start by start. The chains' sums do not keep the order of
  * starts beyond one successor, nor the day and the age of a start; the log keeps all three. The
- * sequence experts (sequence.h) and the horizon experts (horizon.h) count in it. Pure.
+ * sequence experts (sequence.h) and the horizon experts (horizon.h) count starts in it. Pure.
  *
  * The log holds the SESSION_LOG_MAX latest sessions by their total order (beginning, length, number
  * of starts, starts). The latest sessions of a union of logs are the same for any grouping.
@@ -34,7 +34,7 @@ typedef struct SessionLog {
     size_t n, allocated;
 } SessionLog;
 
-/* Compares two applications for the total order: like strcmp(). */
+/* Compares two applications for the total order. The result is like that of strcmp(). */
 typedef int (*compare_applications_t)(uint32_t a, uint32_t b, const void *userdata);
 
 void session_log_done(SessionLog *log);

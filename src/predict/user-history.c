@@ -316,7 +316,7 @@ int user_history_copy(const UserHistory *h, UserHistory **ret)
 
         r = copy_array(&x->applications[i].neighbours, a->neighbours, a->allocated_neighbours,
                        sizeof(*a->neighbours));
-        x->n_applications = i + 1; /* the others still point into the original */
+        x->n_applications = i + 1; /* the applications after it still point into the original */
     }
     if (r < 0) {
         user_history_free(x);

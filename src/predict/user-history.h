@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The observations of one user or of everybody: applications, which of them started near each
- * other, and the sums of each chain. chains.c adds to the sums; this file contains the data
- * structure alone. Pure.
+/* The observations of one user or of everybody: applications, the pairs of them that co-occurred,
+ * and the sums of each chain. chains.c adds to the sums; this file contains the data structure
+ * alone. Pure.
  *
  * A history numbers its applications from 0 on. Application CHAINS_BEGIN stands for the beginnings
  * of its sessions. Two applications that have co-occurred (chains.h) are neighbours. From the

@@ -9,7 +9,7 @@ typedef struct Bisection {
     unsigned calls;
 } Bisection;
 
-/* Counts the resident pages of a range. This takes one call from the budget. */
+/* Counts the resident pages of a range. This is one of the `calls_max` calls. */
 static int64_t count(Bisection *b, uint64_t offset, uint64_t length)
 {
     if (b->calls >= b->search->calls_max)
