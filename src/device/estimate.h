@@ -6,9 +6,9 @@
  * Every parameter is a median or another quantile, so that single slow reads (other load) and
  * single fast reads (a cache below the kernel) have little effect:
  *
- * - Rate: the upper quartile of the rates of the longest STREAM samples. The latency of one request
- *   is subtracted from the time of a sample, or that of each request if the device serves one
- *   request at a time.
+ * - Rate: the upper quartile of the rates of those STREAM samples that are at least half as long as
+ * the longest one. The latency of one request is subtracted from the time of a sample, or the
+ * latencies of all requests if the device serves one request at a time.
  * - Seeks slowly: yes, if the median of FAR is 2 to 25 ms and at least four times the lower
  *   quartile of NEAR at distance 0, and that quartile is less than half of the lowest decile of
  *   FAR. A mechanical disk reads the next block from its buffer. No, if the median of FAR is less
@@ -22,9 +22,10 @@
  *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
  *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and
  *   half rotation matters to the cost model.
- * - wait_bytes: the longest gap of NEAR whose reads take much less time than a seek.
- * - Depth: the highest throughput of PARALLEL times the latency (Little's law), which is the
- *   smallest depth with full throughput.
+ * - wait_bytes: the longest gap of NEAR whose reads take less than three quarters of the time of
+ * the shortest seek and half a rotation.
+ * - Depth: the product of the highest throughput of PARALLEL and the latency. By Little's law this
+ * is the smallest depth with full throughput.
  *
  * Samples that the device answered with zeros count only if there are too few others. */
 
@@ -50,8 +51,9 @@ int device_seeks_slowly(const DeviceSamples *s);
 #define DEVICE_SWEEPS_MIN 3U
 
 /* Corrects the profile by the measured times of sweeps. If the median of measured over predicted
- * time is not within 0.8 to 1.25, every time of the profile is multiplied by this median, which is
- * limited to 0.5 to 2. Fewer than DEVICE_SWEEPS_MIN sweeps change nothing. */
+ * time is not within 0.8 to 1.25, every time of the profile is multiplied by this median, and the
+ * rate is divided by it. The median is limited to 0.5 to 2. Fewer than DEVICE_SWEEPS_MIN sweeps
+ * change nothing. */
 void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n);
 
 /* Estimates the profile of a device from its samples. `size_bytes` is the size of the device,

@@ -12,8 +12,9 @@
 /* Runs the probes that device_probe_next() chooses and adds their samples to the run. `block_dev`
  * is the device's number. A child process reads. The caller waits for the child at most for the
  * run's budget plus DEVICE_MEASURE_HANG_MAX, and then kills it. A child that still waits for the
- * disk is not reaped. Samples that arrived until then count. Returns the number of new samples, or
- * a negative errno if there are none: -ENXIO (no such device), -EACCES, -EINVAL (the device has no
- * O_DIRECT), -ENOSYS (the kernel has no asynchronous I/O), -EIO, -ETIMEDOUT (no read ended in
- * time), or another error of open(2), fork(2), pipe(2) and io_submit(2). */
+ * disk is not reaped. Samples that arrived until then count. Returns the number of new samples, 0
+ * if no probe was chosen, or a negative errno if an error left no sample: -ENXIO (no such device),
+ * -EACCES, -EINVAL (the device has no O_DIRECT), -ENOSYS (the kernel has no asynchronous I/O),
+ * -EIO, -ETIMEDOUT (no read ended in time), or another error of open(2), fork(2), pipe(2) and
+ * io_submit(2). */
 int device_measure(uint64_t block_dev, DeviceProbeRun *r);

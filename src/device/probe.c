@@ -16,8 +16,8 @@
 #define STREAM_MIN    (512.0 * 1024)
 #define STREAM_LENGTH (UINT32_C(512) << 10)
 
-/* The plan stops doubling the depth when two doublings in a row have gained less than this
- * factor. */
+/* The plan stops doubling the depth after two doublings in a row that have each gained less than
+ * this factor. */
 #define DEPTH_GAIN 1.15
 
 /* Smaller devices are not measured. */
@@ -194,8 +194,9 @@ static uint64_t bytes_of(const DeviceProbe *p)
     return (uint64_t)p->length * p->requests + (p->lead != UINT64_MAX ? DEVICE_PROBE_BLOCK : 0);
 }
 
-/* Makes a FAR or a NEAR probe: these take turns. NEAR ends early if it is known that the device
- * does not seek. */
+/* Makes a FAR or a NEAR probe: these take turns. There is no further NEAR probe once it is known
+ * that the device does not seek slowly. Returns false if this plan has enough probes of both kinds.
+ */
 static bool make_single(DeviceProbeRun *r, DeviceProbe *p)
 {
     unsigned far = count(r->samples, DEVICE_SAMPLE_FAR, r->plan);

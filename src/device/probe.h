@@ -49,8 +49,8 @@ typedef struct DeviceProbe {
 /* Returns true if the profile needs further samples. */
 bool device_probe_wanted(const DeviceSamples *s);
 
-/* Chooses the next probe. Returns false if this plan takes no further probe: the budget is spent,
- * the plan has its share, no sample is missing any more, or the device is too small.
+/* Chooses the next probe. Returns false if this plan takes no further probe: the rest of the budget
+ * is too small, the plan has its share, no sample is missing any more, or the device is too small.
  * Deterministic. */
 bool device_probe_next(DeviceProbeRun *r, DeviceProbe *ret);
 

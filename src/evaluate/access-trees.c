@@ -38,7 +38,8 @@ typedef struct Trees {
 typedef struct Run {
     uint32_t node; /* 0: the session; else item + 1 */
     List list;
-    size_t next[TREES_MAX];  /* the entry of the finished list after the last entry that came */
+    size_t next[TREES_MAX];  /* the entry of the finished list after the one that an event agreed
+                                with last */
     size_t agree[TREES_MAX]; /* number of events that the finished list contains */
 } Run;
 

@@ -14,8 +14,8 @@
  * items. The probability of a guess is the confidence of its rule.
  *
  * Rules are mined again when the number of observed accesses has grown by a quarter, or by a
- * quarter of ASSOCIATION_HISTORY if that is less, so that mining costs a constant factor per event.
- * The latest accesses are mined, at most twice ASSOCIATION_HISTORY. */
+ * quarter of ASSOCIATION_HISTORY if that is less, and by at least 64. Mining therefore costs a
+ * constant factor per event. The latest accesses are mined, at most twice ASSOCIATION_HISTORY. */
 
 #include "evaluate/predictor-internal.h"
 

@@ -9,9 +9,9 @@
  * ignored. `partition_order` is the length of the longest pattern. The paper's figures for PCM use
  * small lengths (default 3).
  *
- * EPCM allows orders up to 75-85 % of the partition (64 nodes, order 45). It adds one new node for
- * each instance of a pattern, as in Lempel-Ziv coding: an instance that leaves the known patterns
- * adds the node where it leaves them, and ends.
+ * In the paper, EPCM allows orders up to 75-85 % of the nodes of a partition. The default here is
+ * order 45 with 64 nodes. EPCM adds one new node for each instance of a pattern, as in Lempel-Ziv
+ * coding: an instance that leaves the known patterns adds the node where it leaves them, and ends.
  *
  * The likelihood of a child is its count divided by the sum of the counts of all children. This sum
  * is the number of instances of the pattern whose successor was observed. The paper's example

@@ -86,8 +86,8 @@ static void state_exit(HabitsState *s, unsigned a)
         }
 }
 
-/* Advances the state to the next start or exit. Returns 1 if the application *ret started, 0 if an
- * application exited, -ETIME if the session ended first. */
+/* Advances the state to the next start or exit. Returns 1 if the application *ret started, 0 if it
+ * exited, -ETIME if the session ended first. */
 static int state_step(const Habits *h, const HabitsUser *u, HabitsState *s, double end_usec,
                       Random *random, unsigned *ret)
 {
@@ -195,7 +195,7 @@ static void draw_user(const Habits *h, HabitsUser *u, Random *random)
         for (unsigned b = 0; b < u->n; b++)
             w[b] = a == b ? 0 : popularity[b] * pow(random_gamma(random, 1), h->p.regularity);
         habits_normalise(w, u->n);
-        /* Every weight is above zero. */
+        /* This keeps every weight above zero. */
         for (unsigned b = 0; b < u->n; b++)
             w[b] = 0.95 * w[b] + 0.05 / u->n;
         habits_normalise(w, u->n);

@@ -8,15 +8,16 @@
  *
  * A user has applications of their own and some that all users share. The popularity of all these
  * applications follows Zipf's law. The next start depends on the application that started last, or
- * on a running application, by a row of weights that is drawn for each application. At exponential
- * intervals the user turns to an application by these weights; it starts if it does not run.
- * Applications run for an exponential time, some until the session ends. Each session begins with
- * the processes of the user's desktop. Applications consist of objects of their own and of
- * libraries that they share with others of their toolkit. If recorded objects of real applications
- * are given, those are used, and only the habits are drawn.
+ * on a running application, by a row of weights that is drawn for each application. After times
+ * that are exponentially distributed the user turns to an application by these weights. The
+ * application starts if it does not run. Applications run for an exponential time, some until the
+ * session ends. Each session begins with the processes of the user's desktop. Applications consist
+ * of objects of their own and of libraries that they share with others of their toolkit. If
+ * recorded objects of real applications are given, those are used, and only the habits are drawn.
  *
- * Habits are drawn again until the best single guess of the next application, by the true
- * probabilities, is right in a share of the cases between HABITS_GUESS_MIN and HABITS_GUESS_MAX. */
+ * Habits are drawn again until the share of right guesses lies between HABITS_GUESS_MIN and
+ * HABITS_GUESS_MAX, if each guess is the next application that is likeliest by the true
+ * probabilities. */
 
 #include "base/uid.h"
 #include "evaluate/simulate.h"

@@ -69,8 +69,8 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.real = &e->input;
     p.real_items = found;
     p.n_real_items = n;
-    /* Users do not choose to start desktop processes. Users share few applications (thesis 6.1.1):
-     * at most a sixth of those that were found. */
+    /* Only applications that people start were found, so there are no desktop processes. Users
+     * share few applications (thesis 6.1.1): at most a sixth of those that were found. */
     p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
     if (n < p.n_shared + p.n_users * 2U)

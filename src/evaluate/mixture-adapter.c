@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Wraps the product's predictor (predict/mixture.h) as one of the compared predictors. Items are
- * ids of the chains of that predictor. For comparison the adapter can hide the users from the
- * predictor, and combine the chains by the thesis's product. */
+/* Wraps the product's predictor (predict/mixture.h) as one of the compared predictors. An item is
+ * the id of an application in the chains of that predictor. For comparison the adapter can hide the
+ * users from the predictor, and combine the chains by the thesis's product. */
 
 #include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"

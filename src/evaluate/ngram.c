@@ -116,7 +116,8 @@ static int store(Ngram *g, unsigned order)
     return 0;
 }
 
-/* Finds the longest order that contains the last accesses. */
+/* Finds the entry of the last accesses in the table of the highest order that has one. NULL: no
+ * table has one. */
 static const Gram *best(const Ngram *g, unsigned *ret_order)
 {
     for (unsigned k = MIN(g->p, g->n_history); k >= 1; k--) {

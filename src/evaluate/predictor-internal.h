@@ -24,8 +24,8 @@ typedef struct PredictorOps {
     size_t (*size)(const Predictor *p);
 } PredictorOps;
 
-/* The members that every learning predictor has, if its functions are named PREFIX_done(),
- * PREFIX_end() and so on. */
+/* Initialises the members that every learning predictor has. Its functions must be named
+ * PREFIX_done(), PREFIX_end() and so on. */
 #define PREDICTOR_OPS(prefix, type)                                    \
     .bytes = sizeof(type), .done = prefix##_done, .end = prefix##_end, \
     .observe = prefix##_observe, .predict = prefix##_predict, .size = prefix##_size

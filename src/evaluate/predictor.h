@@ -68,7 +68,7 @@ typedef struct PredictorParameters {
 
     /* Markov predictors */
     usec_t halflife_usec; /* half-life of everything learned: one week */
-    usec_t chain_window;  /* a chain needs two starts within this time: 600 s */
+    usec_t chain_window;  /* two starts within this time are a co-occurrence: 600 s */
     MixtureCombination combination;
     bool mixture_users; /* distinguish users */
 } PredictorParameters;

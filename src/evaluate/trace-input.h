@@ -4,8 +4,9 @@
 /* Makes the simulator's input from recorded traces. Each trace is a session. The sessions follow
  * one another on one clock, and each has the wall clock of its beginning. At the level of
  * applications, items are applications that start and exit. They consist of the files that they
- * open. At the level of files, items are files, and every open is an access. An object is as large
- * as the resident part of its file, or as the whole file if residency is not known. Pure. */
+ * access. At the level of files, items are files, and every open and every exec is an access. An
+ * object is as large as the resident part of its file, or as the whole file if residency is not
+ * known. Pure. */
 
 #include "evaluate/simulate.h"
 #include "trace/trace.h"

@@ -114,7 +114,8 @@ static bool shows_harm(const Effect *e)
     return e->known && e->saved_high < 0;
 }
 
-/* Returns the number of the first session of a user of whom v[0..from) contains none, or n. */
+/* Returns the index, `from` or above, of the first session whose user has no earlier session, or n.
+ */
 static size_t next_user(const EffectSession *v, size_t n, size_t from)
 {
     for (size_t i = from; i < n; i++) {
@@ -142,8 +143,8 @@ static int effect_of_user(const EffectSession *v, size_t n, uint32_t user, bool 
 }
 
 /* Corrects the verdicts if the sessions are those of several users. A verdict for all stays only if
- * it holds without any single user, so that no user decides for another. A user's own sessions
- * decide for this user. 0 or -ENOMEM. */
+ * it also holds when the sessions of any one user are left out, so that no user decides for
+ * another. A user's own sessions decide for this user. 0 or -ENOMEM. */
 static int judge_users(const EffectSession *v, size_t n, size_t first, Benefit *b)
 {
     _cleanup_free_ EffectSession *buf = calloc(n + 1, sizeof(*buf));

@@ -35,8 +35,8 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 /* At most this many users have a verdict of their own. */
 #define BENEFIT_USERS_MAX 16U
 
-/* The benefit of one stage. No user decides for another: `harmful` and `slower` also hold without
- * the sessions of any single user. */
+/* The benefit of one stage. No user decides for another: `harmful` and `slower` also hold when the
+ * sessions of any one user are left out. */
 typedef struct Benefit {
     Effect effect; /* with its 95 % interval */
     bool slower;   /* the estimate says that sessions with replay take longer */
@@ -44,7 +44,8 @@ typedef struct Benefit {
     uint32_t harmed_users[BENEFIT_USERS_MAX]; /* the policy was shown to do harm to these users; it
                                                  must be off for them */
     size_t n_harmed_users;
-    Effect evidence; /* if harmful: the effect with the wider interval that showed it */
+    Effect evidence; /* the effect in the last BENEFIT_VERDICT_USEC, with the wider interval that
+                        decides `harmful` */
     Policy policy; /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
                       yet */
     size_t n_since_control;   /* sessions since the last control session */
@@ -60,9 +61,9 @@ typedef struct Benefit {
  * A simulation in docs/benefit.md shows how often a policy is switched off by mistake. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
-/* Computes the first six members of n comparable sessions, oldest first, which began at `starts`,
- * as of `now` (wall clock). The group of a session is its user. The other members stay. 0 or
- * -ENOMEM. */
+/* Computes the first six members of *b, as of `now` (wall clock), from n comparable sessions,
+ * oldest first, which began at `starts`. The group of a session is its user. The other members
+ * stay. 0 or -ENOMEM. */
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
 
 /* Returns true if the policy must be off for that user (UID_INVALID: for all users). */

@@ -10,7 +10,8 @@
 /* The number of neighbouring sessions before and after a session that determine its level. */
 #define NEIGHBOURS 10U
 
-/* If both samples have more sessions than this, the normal approximation is used. */
+/* If more sessions than this were replayed and more than this were not, the normal approximation is
+ * used. */
 #define EXACT_MAX 20U
 
 /* --- the distribution of U -------------------------------------------------------------------- */
@@ -73,7 +74,8 @@ int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret)
 
 /* --- order statistics ------------------------------------------------------------------------- */
 
-/* Moves the k-th smallest value to v[k], smaller ones before it (Hoare's selection). */
+/* Moves the k-th smallest value to v[k] and the smaller ones before it (Hoare's selection). Returns
+ * that value. */
 static double select_smallest(double *v, size_t n, size_t k)
 {
     size_t low = 0, high = n - 1;
@@ -128,7 +130,7 @@ static void sample_done(Sample *s)
     free(s->v);
 }
 
-/* Selects the newest sessions of both sides. */
+/* Selects the newest sessions with replay and the newest sessions without it. */
 static int select_newest(const EffectSession *sessions, size_t n, Sample *s)
 {
     size_t at = n;

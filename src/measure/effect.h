@@ -3,12 +3,12 @@
 
 /* Estimates how replay changes the time of a boot or login, with a confidence interval. Pure.
  *
- * Two samples are compared: sessions without replay and sessions with it. The estimate is that of
- * Hodges and Lehmann: the median of all differences between a session of the one sample and a
- * session of the other. Its interval comes from the distribution of the Mann-Whitney statistic,
- * exact for few sessions and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical
- * Methods, 3rd edition, 4.2 and 4.3). The method assumes no shape of the distribution, and single
- * outliers do not move the estimate.
+ * Sessions without replay are compared with sessions with it. The estimate is that of Hodges and
+ * Lehmann: the median of all differences between a session of the one kind and a session of the
+ * other. Its interval comes from the distribution of the Mann-Whitney statistic, exact for few
+ * sessions and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd
+ * edition, 4.2 and 4.3). The method assumes no shape of the distribution, and single outliers do
+ * not move the estimate.
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
  * over the months. Therefore the level of each session is subtracted first. The level is the median
@@ -28,7 +28,7 @@ typedef struct EffectSession {
 } EffectSession;
 
 typedef struct Effect {
-    size_t n_replayed, n_control; /* sessions in each sample */
+    size_t n_replayed, n_control; /* compared sessions with replay and without */
     bool estimated; /* false: there is no pair of sessions, and only the counts hold */
     bool known;     /* false: there are too few sessions for an interval */
     /* The share of the time of a session that replay saves: 1 - with/without. Negative: the session

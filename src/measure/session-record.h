@@ -96,7 +96,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
  * -EPROTONOSUPPORT (another version), -ENOMEM. */
 int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 
-/* Returns true if replay read something before or in the session. */
+/* Returns true if the session was replayed, at least in part. */
 bool session_was_replayed(const SessionRecord *s);
 
 const char *usage_source_to_string(UsageSource s);

@@ -41,8 +41,9 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
 
     *ret = (DecayClock){m->clock, m->clock_offset_usec};
     /* A trace shows the present wall clock if it was made about now, or shortly after the latest
-     * session. The latter matters if the wall clock ran ahead earlier, and its time at the latest
-     * session still counts as now (effective_now()). */
+     * session. The second case matters if the wall clock ran ahead and was then set back: its time
+     * at the latest session still counts as now (effective_now()), so a new trace seems to be old.
+     */
     if (now - start <= decay_clock_gap(m->halflife_usec) ||
         (start > m->clock && is_near_clock(m, start)))
         return decay_clock_observe(ret, start, m->halflife_usec);

@@ -240,8 +240,8 @@ static int read_applications(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Reads which uses the starts of applications made. Versions 1 and 2 of the format do not have
- * this. */
+/* Reads which of the uses belong to starts of applications. Versions 1 and 2 of the format do not
+ * have this. */
 static int read_launches(Reader *x, struct json_object *o, ModelStage *s)
 {
     static const char *const keys[] = {"use_delta", "used", "delay_msec", "delay_msec_previous"};

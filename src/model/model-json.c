@@ -28,7 +28,7 @@ typedef struct SumRow {
 typedef struct Writer {
     JsonWriter w;
     SumRow *rows;
-    SumRow *last; /* result of the last lookup, because neighbours are often equal */
+    SumRow *last; /* result of the last lookup, because successive sums are often equal */
     uint64_t *scratch;
     size_t allocated_scratch;
 } Writer;
@@ -263,8 +263,8 @@ static void write_uses(Writer *w, const ModelStage *s)
     }
 }
 
-/* Writes which uses the starts of applications have made. `use_delta` numbers the uses in the order
- * of `uses_delta`. */
+/* Writes which of the uses belong to starts of applications. `use_delta` numbers the uses in the
+ * order of `uses_delta`. */
 static void write_launches(Writer *w, const ModelStage *s)
 {
     _cleanup_free_ size_t *uses = reallocarray(NULL, s->n_uses + 1, sizeof(size_t));
