@@ -14,7 +14,7 @@ const char *page_format_time(usec_t t, char buf[static PAGE_TIME_MAX]);
 /* Adds a figure: the text, and the exact value as data. `stage` may be NULL. */
 void page_figure(Markup *m, const char *stage, const char *name, double value, const char *text);
 
-/* Add a figure whose text has the usual form of a number of things, of seconds, or of a share. */
+/* Add a figure whose text is a whole number, a duration or a percentage. */
 void page_count(Markup *m, const char *stage, const char *name, uint64_t n);
 void page_seconds(Markup *m, const char *stage, const char *name, double seconds);
 void page_percent(Markup *m, const char *stage, const char *name, double share);

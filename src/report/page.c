@@ -103,7 +103,7 @@ static double bounded(double share)
     return fmin(fmax(share, 0), 1);
 }
 
-/* Draws two bars with one scale. The line on the second bar is the interval. */
+/* Draws two bars with one scale. The line on the second bar is the 95 % interval. */
 static void add_bars(Markup *m, const Effect *e)
 {
     double scale = fmax(1, 1 - e->saved_low);

@@ -39,7 +39,7 @@ typedef struct Layout {
     bool narrow;
     usec_t duration; /* of the timeline; the axis may be longer */
     double width, height;
-    double left, names; /* left edge of the panels, and of panels with names */
+    double left, names; /* left edge of the panels, and the edge that a panel with names needs */
     Axis time, time_names;
     Fold fold;   /* positions on the disk */
     bool places; /* at least one read has a position */
@@ -62,7 +62,7 @@ static bool is_heavier(const TimelineSpan *a, const TimelineSpan *b)
     return a->weight != b->weight ? a->weight > b->weight : strcmp(a->name, b->name) < 0;
 }
 
-/* Chooses the heaviest spans, in the order of their starts. */
+/* Chooses the heaviest spans and sorts them by their start. */
 static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpan **rows)
 {
     size_t k = 0;
@@ -209,8 +209,9 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
     markup_label(m, l->left, top - 7, "panel", name);
 }
 
-/* Reads are drawn as marks of a grid, so that a picture of any number of reads has a bounded size.
- * mark_cell() notes that a cell has a mark; it returns false if the cell had one already. */
+/* Each series has at most one mark for a short read in each cell of a grid, so that many small
+ * reads do not make the picture large. mark_cell() notes that a cell has a mark; it returns false
+ * if the cell had one already. */
 #define GRID 2.0
 static bool mark_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
 {
@@ -227,7 +228,8 @@ static double place_y(const Layout *l, double place)
     return PLACE_HEIGHT * (1 - fold_place(&l->fold, place));
 }
 
-/* Adds the mark of a read to the path, unless the path has a mark in the same cell. */
+/* Adds the mark of a read to the path. The mark of a read that is less than two cells high is left
+ * out if its cell has a mark already. */
 static void add_read(Markup *path, const TimelineRead *r, const Layout *l, uint8_t *cells,
                      size_t columns)
 {

@@ -8,9 +8,9 @@
 #include "report/timeline.h"
 #include "trace/trace.h"
 
-/* Finds the position on its device of a file of the trace whose position is not in the pack:
- * *ret_place, and the number of bytes that are contiguous there. `path` is absolute, below the
- * recorded root. Returns false if the position is not known. */
+/* Called for a file of the trace whose position is not in the pack. Sets *ret_place to the position
+ * of the file on its device, and *ret_length to the number of bytes that are contiguous there.
+ * `path` is absolute, below the recorded root. Returns false if the position is not known. */
 typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                              uint64_t *ret_length);
 

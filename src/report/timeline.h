@@ -102,8 +102,8 @@ typedef struct TimelineStyle {
 /* Draws the timeline as one <svg> element. */
 void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s);
 
-/* Draws timelines below one another, with the same axis of time, as an SVG file of its own, which
- * is `width` units wide. */
+/* Draws timelines below one another, with the same axis of time, as one SVG document that is
+ * `width` units wide. */
 void timeline_document(Markup *m, const Timeline *timelines, size_t n, unsigned width);
 
 /* Writes the content of the picture as tables, for readers who cannot see it: sums for each tenth

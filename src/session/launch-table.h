@@ -50,8 +50,8 @@ typedef struct LaunchTable {
  * before. */
 bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
 
-/* Takes a slot for that user. Returns its number, or -1 if all slots, or all slots of that user,
- * are taken. *ret_stop is the number of a slot whose set must be stopped now, or -1. */
+/* Takes a slot for that user. Returns its number, or -1 if no slot is free or the user already has
+ * LAUNCH_USER_SLOTS. *ret_stop is the number of a slot whose set must be stopped now, or -1. */
 int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop);
 
 /* Frees the slot. To be called when all its reads have ended. */

@@ -105,8 +105,8 @@ static bool data_is_resident(const Pack *p, const MountedTable *mounted)
     return true;
 }
 
-/* Returns true if all samples of the set are in memory. Metadata is sampled first: if it is in
- * memory, opening the files of the other samples needs no I/O. */
+/* Returns true if all checked ranges of the set are in memory. Metadata is checked first: if it is
+ * in memory, opening the files of the data ranges needs no I/O. */
 static bool is_resident(const LaunchThread *t, const Pack *p)
 {
     _cleanup_mounted_table_ MountedTable mounted = {0};
@@ -354,7 +354,7 @@ static int open_descriptors(LaunchThread *t)
 
     sigemptyset(&done);
     sigaddset(&done, SIGNAL_DONE);
-    /* The thread inherits the mask, and the executor signals only the thread. */
+    /* The thread inherits the mask. The executor sends the signal only to this thread. */
     pthread_sigmask(SIG_BLOCK, &done, NULL);
     t->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     t->signal_fd = signalfd(-1, &done, SFD_CLOEXEC | SFD_NONBLOCK);

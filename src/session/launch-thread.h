@@ -7,7 +7,7 @@
  * them.
  *
  * - A fanotify group that reports only executions wakes the thread for each one.
- * - Before a set is read, a sample of it is looked up in the page cache. If the whole sample is
+ * - Before a set is read, some of its ranges are looked up in the page cache. If all of them are
  *   resident, the set is not read. Otherwise only those data of the set that are not resident are
  *   requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
@@ -28,14 +28,14 @@ typedef struct LaunchOptions {
     double maximum_pressure; /* percent of time in which tasks wait for memory */
 } LaunchOptions;
 
-/* Sums since launch_thread_new(). */
+/* Sums since launch_thread_new(), except for `latency_usec`. */
 typedef struct LaunchReport {
     uint64_t n_starts;   /* starts of applications that have a set (launch_table_note()) */
     uint64_t n_replayed; /* sets whose reading was begun */
     uint64_t n_resident; /* starts whose set was in memory */
     uint64_t n_control;  /* starts that were not replayed, because pack_is_control() chose this boot
                           */
-    uint64_t n_dropped;  /* starts for which there was no slot or no memory */
+    uint64_t n_dropped;  /* starts that were not replayed: no slot, no memory, or an error */
     uint64_t n_stopped;  /* sets whose reading was stopped before its end */
     uint64_t read_bytes;
     usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
@@ -52,5 +52,5 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 
-/* Copies the sums to *ret. If `t` is NULL, all sums are 0. */
+/* Copies the report to *ret. If `t` is NULL, all its members are 0. */
 void launch_thread_report(LaunchThread *t, LaunchReport *ret);

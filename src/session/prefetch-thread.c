@@ -35,7 +35,7 @@ struct PrefetchThread {
     PrefetchJob *job; /* the next job, or NULL */
     PrefetchReport report;
     PrefetchPaths refused;
-    atomic_uint generation; /* rises with each job, which cancels the pass under way */
+    atomic_uint generation; /* rises with each job; this cancels the pass under way */
     atomic_bool stop;
     /* Used by the thread alone */
     PrefetchState state;

@@ -6,8 +6,9 @@
  *
  * The thread works in passes. A pass first looks each file up and finds the parts of it that are
  * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It follows the
- * order of the requests until PREFETCH_PASS_BYTES are missing. Then it reads the missing ranges in
- * physical order (FIEMAP), with at most two chunks under way.
+ * order of the requests until PREFETCH_PASS_BYTES are missing or PREFETCH_PASS_FILES are looked up.
+ * At the end, and whenever 128 files are open, it reads the missing ranges in physical order
+ * (FIEMAP), with at most two chunks under way.
  *
  * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes. The
  *   kernel does not report whether a directory's entries are still in memory. A directory is
@@ -50,7 +51,8 @@ typedef struct PrefetchThread PrefetchThread;
 
 /* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
  * them. Paths of requests begin below `root`, a directory as realpath(3) returns it. `uid`: the
- * user of the session; OWNERSHIP_ANYBODY if that is not one user. Returns 0 or a negative errno. */
+ * user of the session; OWNERSHIP_ANYBODY for an unknown user or several users. Returns 0 or a
+ * negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
 /* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not

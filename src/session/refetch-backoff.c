@@ -85,9 +85,9 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
     r = range_set_intersect(&(RangeSet){&range, 1, 1}, &x->ranges, &lost);
     if (r < 0)
         return r;
-    /* A range that is read for the first time was not lost and starts no delay. Of several lost
-     * ranges of a file only the one that is read first starts a delay, because the others are read
-     * in the same pass. */
+    /* A range that is read for the first time was not lost, so it does not change the delay of its
+     * file. Of several lost ranges of a file only the one that is read first changes the delay,
+     * because the others are read in the same pass. */
     if (lost.n > 0 && now >= x->at + x->wait) {
         /* A range that stayed in memory for a long time was not read too early. */
         bool soon = now < x->at + 4 * x->wait;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* STATE/devices.json: the measurements that several plans have made of each device. The UUID of the
- * filesystem and the identity of the disk below it identify a device. A cloned image on other
- * hardware therefore starts without measurements. docs/formats.md describes the file. Everything
- * except loading and writing is pure. */
+/* STATE/devices.json: the measurements of each device, from several runs of the planner. The UUID
+ * of the filesystem and the identity of the disk below it identify a device. A cloned image on
+ * other hardware therefore starts without measurements. docs/formats.md describes the file.
+ * Everything except loading and writing is pure. */
 
 #include "device/samples.h"
 
@@ -24,7 +24,7 @@ typedef struct DeviceRecord {
     char *uuid;               /* of the filesystem, as blkid prints it */
     char *identity;           /* of the disk: block_device_identity() */
     usec_t measured_realtime; /* when it was measured last */
-    uint32_t n_plans;         /* number of plans that measured it */
+    uint32_t n_plans;         /* number of runs of the planner that measured it */
     DeviceSamples samples;
     DeviceSweep sweeps[DEVICE_SWEEPS_MAX]; /* the oldest first */
     unsigned n_sweeps;

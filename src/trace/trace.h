@@ -190,10 +190,10 @@ Trace *trace_free(Trace *t);
 DEFINE_CLEANUP(Trace *, trace_free);
 #define _cleanup_trace_ _cleanup_(trace_freep)
 
-/* The builder. Each function returns 0, -ENOMEM, -E2BIG or -EINVAL, and on success stores the
- * number of the row in *ret. Strings are copied. Adding the same path, file or application again
- * finds the first one. A trace that was read has no lookup tables, so that adding paths, files or
- * applications fails (-EINVAL). */
+/* The builder. Each function trace_add_…() returns 0, -ENOMEM, -E2BIG or -EINVAL. If it has a
+ * parameter `ret`, *ret becomes the number of the row on success. Strings are copied. Adding the
+ * same path, file or application again finds the first one. A trace that was read has no lookup
+ * tables, so that adding paths, files or applications fails (-EINVAL). */
 
 /* Frees the builder's lookup tables. No path, file or application can be added after this call.
  * trace_from_json() calls it. */
@@ -234,8 +234,8 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 int trace_validate(const Trace *t);
 
 /* Returns one clause for log lines that lists what was left out for each of the first few users,
- * and the number of further users: "UID 1000: 30 opens, 2 files, page ranges of 1 files; UID 1001:
- * …". The caller frees it. Returns NULL if nothing was left out or memory is short. */
+ * and the number of further users: "UID 1000: 30 opens, 2 files, incomplete page ranges in 1 files;
+ * UID 1001: …". The caller frees it. Returns NULL if nothing was left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

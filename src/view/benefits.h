@@ -34,8 +34,8 @@ uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 #define BENEFIT_TEXT_MAX 256
 const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
 
-/* Writes the same sentence for a benefit, and adds whether its policy was switched off. Returns
- * buf. */
+/* Writes the same sentence for a benefit, and adds ", switched off" if its policy is harmful.
+ * Returns buf. */
 const char *benefit_to_text(const Benefit *b, const char *things,
                             char buf[static BENEFIT_TEXT_MAX]);
 

@@ -23,7 +23,7 @@
 #include "config-paths.h"
 
 /* A sweep counts under three conditions: at least SWEEP_SHARE_MIN of the pack was on one volume, at
- * least SWEEP_SHARE_MIN of its data was read, and the sweep was predicted to take at least
+ * least SWEEP_SHARE_MIN of the pack's data was read, and the sweep was predicted to take at least
  * SWEEP_USEC_MIN. */
 #define SWEEP_SHARE_MIN 0.9
 #define SWEEP_USEC_MIN  (20 * USEC_PER_MSEC)

@@ -9,7 +9,7 @@
 #include "volume/volume.h"
 
 typedef enum DevicesMode {
-    DEVICES_KNOWN,   /* use what earlier plans have measured */
+    DEVICES_KNOWN,   /* use what was measured before */
     DEVICES_MEASURE, /* measure further if samples are missing, and store them */
 } DevicesMode;
 

@@ -15,7 +15,7 @@ void launch_history_done(LaunchHistory *h);
 #define _cleanup_launch_history_ _cleanup_(launch_history_done)
 
 /* Reads the starts and computes the benefits as of `now` (wall clock). Without a state directory
- * (`state_fd` -EBADF) there are no starts. 0, or an error that was reported. */
+ * (`state_fd` -EBADF) there are no starts. Returns 0, or an error that was reported. */
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
 /* Returns an object with the effect on all applications together and an array `applications`, which

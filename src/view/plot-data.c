@@ -27,8 +27,8 @@
 /* The time that is drawn after the last open of a start. */
 #define LAUNCH_MARGIN_USEC (100 * USEC_PER_MSEC)
 
-/* Reads a trace of the state directory. -ENOENT if the trace cannot be read or `choice` excludes
- * it. */
+/* Reads a trace of the state directory. Returns 0, -ENOMEM, or -ENOENT if the trace cannot be read
+ * or `choice` excludes it. */
 static int read_trace(int state_fd, const char *name, TraceChoice choice, Trace **ret)
 {
     _cleanup_free_ char *path = NULL, *error = NULL;
@@ -93,8 +93,8 @@ static bool find_place(void *arg, const TraceFile *f, const char *path, uint64_t
     return true;
 }
 
-/* Finds the time of the replay of this boot, on CLOCK_BOOTTIME. The status file is that of the
- * present boot, so only traces of this boot get the time. */
+/* Finds the time of the replay of the trace's stage, on CLOCK_BOOTTIME. The status files are those
+ * of the present boot, so only traces of this boot get the time. */
 static void find_replay(const Context *c, const Trace *t, TimelineSources *s)
 {
     _cleanup_close_ int fd = rooted_open(c->system_fd, "/run/headstart", O_PATH | O_DIRECTORY);
@@ -430,7 +430,7 @@ static usec_t *find_starts(const Trace *t, usec_t from)
 
 /* Marks the application as chosen. In a session, applications that start before this start has
  * ended are chosen, too. In a login they are not, because all applications start at the same time.
- * *ret_end becomes the time at which the start ended, since the start of the stage. 0 or
+ * *ret_end becomes the time at which the start ended, since the start of the stage. Returns 0 or
  * -ENOMEM. */
 static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_end)
 {

@@ -16,8 +16,8 @@ typedef enum TraceChoice {
 } TraceChoice;
 
 /* Reads the newest trace of the stage that `choice` allows. Traces that cannot be read are ignored.
- * 0, -ENOENT (there is none), -ENOMEM, or the error of state_list_traces(). The function logs
- * nothing. */
+ * Returns 0, -ENOENT (there is none), -ENOMEM, or the error of state_list_traces(). The function
+ * logs nothing. */
 int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
 
 /* One start of an application in a trace. */
@@ -30,21 +30,21 @@ typedef struct PlotLaunch {
 void plot_launch_done(PlotLaunch *l);
 
 /* Finds the last start of an application in the newest trace of a login or a session that has such
- * a start. `name`: its path or the last part of its path; NULL: in the newest trace with a start,
- * the started application with the most accesses. `choice` limits the traces. `before` (wall
- * clock): only starts before this moment count; USEC_INFINITY: all. 0, -ENOENT, -ENOMEM, or the
- * error of state_list_traces(). */
+ * a start. `name` is the path of the application or the last part of this path. If `name` is NULL,
+ * the application with the most accesses in the newest trace with a start is taken. `choice` limits
+ * the traces. Only starts before `before` (wall clock) count; USEC_INFINITY: all. Returns 0,
+ * -ENOENT, -ENOMEM, or the error of state_list_traces(). */
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
                      PlotLaunch *ret);
 
-/* Does the same as plot_find_launch(), but searches only `t`, which remains the caller's. 0,
- * -ENOENT, or -ENOMEM. */
+/* Does the same as plot_find_launch(), but searches only `t`, which remains the caller's. Returns
+ * 0, -ENOENT, or -ENOMEM. */
 int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
                         usec_t *ret_at);
 
 /* Makes the timeline of a trace. Files whose place is not found within `timeout` have no place in
  * the timeline, and units that are not found within `timeout` are left out. On failure *ret is
- * untouched. 0 or -ENOMEM. The function logs nothing. */
+ * untouched. Returns 0 or -ENOMEM. The function logs nothing. */
 int plot_make_timeline(const Context *c, int state_fd, const Trace *t, usec_t timeout,
                        Timeline *ret);
 

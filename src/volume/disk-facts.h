@@ -11,8 +11,9 @@
 uint64_t disk_number_of(int sys_fd, const char *source);
 
 /* Fills device, disk, scheduler, rotational, removable, device_class, profile, encryption and
- * size_bytes of the volume from its block_dev. Unknown facts are "" or zero. 0 or -ENOMEM. */
+ * size_bytes of the volume from its block_dev. Unknown facts are "" or zero. Returns 0 or
+ * -ENOMEM. */
 int disk_facts_read(int sys_fd, Volume *v);
 
-/* Fills read_ahead_kb and read_ahead_path from the bdi of the volume. 0 or -ENOMEM. */
+/* Fills read_ahead_kb and read_ahead_path from the bdi of the volume. Returns 0 or -ENOMEM. */
 int read_ahead_find(int sys_fd, Volume *v);

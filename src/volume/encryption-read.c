@@ -11,7 +11,7 @@
 #define SYSFS_FILE_MAX 4096U
 
 /* Reads the first line of /sys/class/block/DEVICE/dm/FILE into buf; "" if the file cannot be read,
- * for example because the device is not one of device-mapper. 0 or -ENOMEM. */
+ * for example because the device is not one of device-mapper. Returns 0 or -ENOMEM. */
 static int read_mapped(int sys_fd, const char *device, const char *file, char *buf, size_t size)
 {
     _cleanup_free_ char *text = NULL;

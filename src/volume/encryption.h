@@ -37,7 +37,8 @@ bool encryption_allows(const Encryption *store, const Encryption *file);
 
 /* Reads the encryption of a block device from sysfs below sys_fd (AT_FDCWD: this machine), down
  * through partitions and stacked devices. If a device lies on several others (a RAID), the one
- * whose name sorts first is followed. Unknown devices count as not encrypted. 0 or -ENOMEM. */
+ * whose name sorts first is followed. Unknown devices count as not encrypted. Returns 0 or
+ * -ENOMEM. */
 int encryption_read_device(int sys_fd, uint64_t dev, Encryption *ret);
 
 /* Returns the encryption of the opened file (O_PATH suffices). `volume` is the encryption of its

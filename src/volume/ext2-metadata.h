@@ -9,7 +9,7 @@
 
 typedef struct Ext2Metadata Ext2Metadata;
 
-/* Opens the filesystem on that device ("/dev/…", or an image file). 0, -EMEDIUMTYPE (not an
+/* Opens the filesystem on that device ("/dev/…", or an image file). Returns 0, -EMEDIUMTYPE (not an
  * ext2/3/4 that libext2fs can read), -EIO, -ENOMEM, or another negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
@@ -27,7 +27,7 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
 
 /* Adds to `ranges` the bytes that a lookup and an open of this inode need: its inode-table block,
  * its extent-tree or indirect blocks, its xattr block, and, for a directory, all its data blocks.
- * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
+ * Returns 0, -ENOENT (no such inode, or deleted), or another negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
 /* Sets *ret to the part of `resident` (byte ranges of the device) that can be metadata which a
@@ -37,5 +37,5 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
  * - block bitmaps: only an allocation needs them. Since Linux 5.8 ext4 prefetches them in the
  *   background, at a random time after the mount.
  * All other blocks are metadata, because the page cache of the device never contains file data.
- * 0 or a negative errno. */
+ * Returns 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

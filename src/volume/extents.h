@@ -25,8 +25,9 @@ void extent_list_done(ExtentList *l);
 
 /* Reads all extents of the file up to FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is
  * written. Extents that cannot be read from the device (inline, delayed, unwritten, unknown, not
- * aligned) are left out and counted. The position of a compressed extent is its beginning. *ret is
- * zeroed or the result of an earlier call, whose array is reused. 0, -EOPNOTSUPP (no FIEMAP here),
- * -E2BIG (more than `max` extents), -EBADMSG (the filesystem reports extents in a circle), -ENOMEM,
- * or another negative errno. On failure *ret holds no extents. */
+ * aligned) are left out and counted. The position of a compressed extent is its beginning. Before
+ * the call *ret is zeroed, or holds the result of an earlier call, whose array is reused. Returns
+ * 0, -EOPNOTSUPP (no FIEMAP here), -E2BIG (more than `max` extents), -EBADMSG (the filesystem
+ * reports extents in a circle), -ENOMEM, or another negative errno. On failure *ret holds no
+ * extents. */
 int extents_read(int fd, size_t max, ExtentList *ret);

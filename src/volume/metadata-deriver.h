@@ -13,17 +13,18 @@ typedef struct MetadataDeriver MetadataDeriver;
 
 /* Makes a deriver for the volume `v`, which is borrowed and must outlive the deriver. `volume_fd`
  * is a descriptor of the mount point of the volume. The caller keeps it open as long as the deriver
- * exists, and closes it. 0 or -ENOMEM. */
+ * exists, and closes it. Returns 0 or -ENOMEM. */
 int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret);
 MetadataDeriver *metadata_deriver_free(MetadataDeriver *d);
 DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);
 
 /* Notes a file or directory by its path below the mount point ("." is the mount point itself) and
- * every directory above it, each with the highest probability that was noted. 0 or -ENOMEM. */
+ * every directory above it, each with the highest probability that was noted. Returns 0 or
+ * -ENOMEM. */
 int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability);
 
 /* Finds the ranges with libext2fs. *ret is an array of *ret_n disjoint ranges of the block device,
  * sorted by offset. The caller frees it. A file that was deleted since it was noted has no ranges.
- * 0 (with no ranges if nothing was noted), -ENOMEM, or the error of ext2_metadata_open_volume();
- * outputs are untouched on failure. */
+ * Returns 0 (with no ranges if nothing was noted), -ENOMEM, or the error of
+ * ext2_metadata_open_volume(). On failure *ret and *ret_n are untouched. */
 int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n);
