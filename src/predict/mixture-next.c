@@ -4,11 +4,12 @@
  *
  * Each expert k gives a distribution p_k of the application that starts next. The mixture's
  * distribution is p = sum over k of w_k p_k. When application i starts, expert k has
- * caused it with probability w_k p_k(i) / p(i). This is the expectation step of the proportions of
- * a mixture; the decayed sum of these credits gives the weights at the beginning of a session
- * (expert-weights.h). These weights converge to the best fixed weights, but they follow a change of
- * habits too slowly. Within a session the weights are therefore multiplied by boosts b_k, which
- * follow the Fixed Share rule (Herbster and Warmuth 1998): after the start of i,
+ * caused it with probability w_k p_k(i) / p(i). This is the expectation step for the proportions of
+ * a mixture. These probabilities are credited to the experts, and the decayed sums of the credits
+ * give the weights at the beginning of a session (expert-weights.h). These weights converge to the
+ * best fixed weights, but they follow a change of habits too slowly. Within a session the weights
+ * are therefore multiplied by boosts b_k, which follow the Fixed Share rule (Herbster and Warmuth
+ * 1998): after the start of i,
  *   b_k = (1 - SHARE) b_k p_k(i) / p(i) + SHARE.
  * The first term is Bayes's rule. The second term moves a share of the weights back to those at the
  * beginning of the session (mixing past posteriors: Bousquet and Warmuth 2002), so that every

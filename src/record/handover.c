@@ -17,9 +17,9 @@
 #define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
 #define MESSAGE_VERSION 3U
 
-/* The message that accompanies the descriptors, in native byte order. Both programs come from one
- * package, but the copy in an initrd may be older than the copy on the root filesystem, so the
- * version is checked. */
+/* The message that accompanies the descriptors, in native byte order. headstart-init and headstartd
+ * come from one package, but an initrd may contain an older headstart-init than the root
+ * filesystem, so the version is checked. */
 typedef struct Message {
     uint32_t magic, version;
     uint64_t by_descriptor;

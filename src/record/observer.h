@@ -9,7 +9,7 @@
 #include "record/stage-record.h"
 #include "record/watched-volumes.h"
 
-/* The interval between checks for exited processes, which are made only without the proc
+/* The shortest time between two checks for exited processes. They are made only without the proc
  * connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 
@@ -17,7 +17,8 @@
  * twice the runs that stayed the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
-/* An interval between stages is forgotten when it has this many opens; a login has about 20,000. */
+/* The events of an interval are forgotten when it has more opens than this; a login has about
+ * 20,000. */
 #define OBSERVER_INTERVAL_EVENTS_MAX 40000U
 
 typedef struct Observer {

@@ -541,7 +541,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
             continue;
         }
         if (p->reported.n >= p->named.n)
-            p->in_group = false; /* all events that were queued before have been read */
+            p->in_group = false; /* all events that were queued before the report have been read */
         if (p->exited)
             forget(t, p, name, arg);
         else
@@ -570,8 +570,8 @@ static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
             kept[resolve(t, (uint32_t)i) - t->runs] = true;
 }
 
-/* Renumbers the runs that stay. If a part of another run is forgotten, it gets that run's number.
- * Returns how many runs stay. */
+/* Renumbers the runs that stay. References to a forgotten run that was part of another run get the
+ * number of that other run. Returns how many runs stay. */
 static uint32_t number_kept(const ProcessTable *t, const bool *kept, uint32_t *where)
 {
     uint32_t n = 0;

@@ -25,7 +25,7 @@
 /* The file in the runtime directory that contains the original values of read-ahead. */
 #define READ_AHEAD_RECORD "read-ahead"
 
-/* The interval between samples of metadata in a session. A session may last for hours, no pack
+/* The time between two samples of metadata in a session. A session may last for hours, no pack
  * replays it, and a sample of a large device takes milliseconds. In other stages metadata is
  * sampled with each round of the files. */
 #define SESSION_METADATA_USEC (60 * USEC_PER_SEC)
@@ -393,8 +393,8 @@ static int build_trace(Recorder *recorder, Trace **ret)
     if (r >= 0)
         r = start_interval(recorder);
     /* Drains twice, because the connector's reports are settled one batch later. Continues while a
-     * drain returns as many events as it may, because events were queued while the recorder did not
-     * run. The number of rounds is bounded, because files may be opened all the time. */
+     * drain stops at its maximum: more events are queued then, because the recorder did not run for
+     * a while. The number of rounds is bounded, because files may be opened all the time. */
     for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);

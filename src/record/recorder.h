@@ -38,9 +38,9 @@ typedef struct RecorderOptions {
     bool no_unlimited_queue;
 } RecorderOptions;
 
-/* The interval between two reads of the event queue. It is long enough to cost little (seven times
- * less CPU than waking for each event), and short enough to identify processes while they live.
- * While no opens arrive, the interval doubles up to the second value. */
+/* The time between two reads of the event queue. It is long enough to cost little (seven times less
+ * CPU than waking for each event), and short enough to identify processes while they live. While no
+ * opens arrive, this time doubles up to the second value. */
 #define RECORDER_DRAIN_USEC      (20 * USEC_PER_MSEC)
 #define RECORDER_DRAIN_IDLE_USEC (160 * USEC_PER_MSEC)
 
@@ -92,9 +92,10 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
  * login) was reached `age` ago. Does nothing if another stage, or none, is being recorded. */
 void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
 
-/* Ends the stage and makes its trace: metadata snapshot first, then paths, then residency.
- * Applications are still reported. Returns 0, -ESRCH (no stage is being recorded), -ENOMEM, or
- * another negative errno. After any error but -ESRCH there is no trace, but the stage has ended. */
+/* Ends the stage and makes its trace: takes the last snapshot of metadata, then resolves the path
+ * of each file and reads its residency. Applications are still reported. Returns 0, -ESRCH (no
+ * stage is being recorded), -ENOMEM, or another negative errno. After any error but -ESRCH there is
+ * no trace, but the stage has ended. */
 int recorder_end_stage(Recorder *recorder, Trace **ret);
 
 /* Ends the stage without a trace. A dropped login is not counted, so the next login may be this

@@ -3,8 +3,8 @@
 
 /* Finds the pages of a file that are in the page cache. mincore(2) reports each page. In a file
  * larger than a window (1,024 pages), cachestat(2) first finds the windows with resident pages, so
- * a sparse file of 8 EiB takes one call. If cachestat is missing, lseek(SEEK_DATA) leaves out the
- * holes. */
+ * a file without resident pages takes one call, even if it has 8 EiB. If cachestat is missing,
+ * lseek(SEEK_DATA) leaves out the holes. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"

@@ -64,7 +64,7 @@ usec_t stage_record_time(const StageRecord *s, usec_t at);
 bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 
 /* Adds a sample. If there are TRACE_SAMPLES_MAX samples, it first drops every second one and
- * doubles the interval, so that a stage of any length is sampled as a whole. */
+ * doubles the time between samples, so that a stage of any length is sampled as a whole. */
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call

@@ -261,8 +261,8 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
 }
 
 /* Charges the user for the bytes of the path and for one file, but not for the names in the path,
- * which add_file() counts. Returns false and charges nothing if the user's share has no room for
- * them. */
+ * for which add_file() charges. Returns false and charges nothing if the user's share has no room
+ * for them. */
 static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 {
     size_t n_names = 0;
@@ -411,8 +411,8 @@ static int add_runs(TraceBuilder *b)
         uint32_t file;
         int r;
 
-        /* An execve that failed belongs to the previous run, and the env(1) that starts a script
-         * belongs to the script. */
+        /* An execve that failed belongs to the previous run, and an interpreter that env(1)
+         * executes for a script belongs to the script. */
         while (whole->same_as != PROCESS_NONE)
             whole = &runs[whole->same_as];
         file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];

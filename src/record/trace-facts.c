@@ -99,8 +99,8 @@ static int compare_uids(const void *a, const void *b)
     return (x->uid > y->uid) - (x->uid < y->uid);
 }
 
-/* Adds for each user what was left out. Only lost opens of root or of the stage's own user make the
- * trace incomplete, so no user can spoil the trace of another user or of a boot. */
+/* Adds for each user what was left out. Of all this, only lost opens of root or of the stage's own
+ * user make the trace incomplete, so no user can spoil the trace of another user or of a boot. */
 static int add_left_out(const StageRecord *s, Trace *t)
 {
     _cleanup_free_ TraceLeftOut *rows = calloc(s->shares.n + 1, sizeof(*rows));

@@ -13,7 +13,7 @@ typedef struct WatchedVolume {
 /* Zeroed is valid, and watches nothing. */
 typedef struct WatchedVolumes {
     VolumeTable table;    /* what is mounted now */
-    WatchedVolume *items; /* the index of each is the number that its events carry */
+    WatchedVolume *items; /* the index of each is the number given to fanotify_watch() */
     size_t n, allocated;
     const char *store; /* directory where traces are stored; NULL: the names of all files may be
                           stored. Borrowed; the caller sets it. */
