@@ -7,8 +7,8 @@
  * single fast reads (a cache below the kernel) have little effect:
  *
  * - Rate: the upper quartile of the rates of those STREAM samples that are at least half as long as
- * the longest one. The latency of one request is subtracted from the time of a sample, or the
- * latencies of all requests if the device serves one request at a time.
+ *   the longest one. The latency of one request is subtracted from the time of a sample, or the
+ *   latencies of all its requests if the device serves one request at a time.
  * - Seeks slowly: yes, if the median of FAR is 2 to 25 ms and at least four times the lower
  *   quartile of NEAR at distance 0, and that quartile is less than half of the lowest decile of
  *   FAR. A mechanical disk reads the next block from its buffer. No, if the median of FAR is less
@@ -23,9 +23,9 @@
  *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and
  *   half rotation matters to the cost model.
  * - wait_bytes: the longest gap of NEAR whose reads take less than three quarters of the time of
- * the shortest seek and half a rotation.
+ *   the shortest seek and half a rotation.
  * - Depth: the product of the highest throughput of PARALLEL and the latency. By Little's law this
- * is the smallest depth with full throughput.
+ *   is the smallest depth with full throughput.
  *
  * Samples that the device answered with zeros count only if there are too few others. */
 

@@ -15,9 +15,8 @@
  * of objects of their own and of libraries that they share with others of their toolkit. If
  * recorded objects of real applications are given, those are used, and only the habits are drawn.
  *
- * Habits are drawn again until the share of right guesses lies between HABITS_GUESS_MIN and
- * HABITS_GUESS_MAX, if each guess is the next application that is likeliest by the true
- * probabilities. */
+ * Habits are drawn again until the best single guess, which is the likeliest next application by
+ * the true probabilities, is right in HABITS_GUESS_MIN to HABITS_GUESS_MAX of the cases. */
 
 #include "base/uid.h"
 #include "evaluate/simulate.h"

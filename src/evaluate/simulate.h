@@ -135,7 +135,7 @@ typedef struct SimulateReport {
 /* Runs the events through `p`. With maximum_waste < 1 an object is read under two conditions.
  * First, its probability of use before the session ends reaches minimum_use. Second, the expected
  * waste of this session's reads stays within the share maximum_waste of the bytes read. The
- * expected waste is corrected by the ratio of actual to expected waste in earlier sessions, which
- * is limited to a factor of four. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
+ * expected waste is multiplied by the ratio of actual to expected waste in earlier sessions. This
+ * ratio is limited to 1/4 to 4. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

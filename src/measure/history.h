@@ -50,5 +50,5 @@ int launches_append(int state_fd, const LaunchRecords *l);
  * negative errno of reading. */
 int launches_read(int state_fd, LaunchRecords *ret);
 
-/* Replaces all starts; without one the files are removed. 0 or a negative errno. */
+/* Replaces all starts; if `l` has none, the files are removed. 0 or a negative errno. */
 int launches_replace(int state_fd, const LaunchRecords *l);

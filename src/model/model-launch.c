@@ -57,7 +57,8 @@ int launches_new(const Trace *t, const uint32_t *applications, size_t n_applicat
         return -ENOMEM;
     for (size_t i = 0; i < n_applications; i++)
         l->begun[i] = USEC_INFINITY;
-    /* In a login everything starts at the same time. What ran before the session has start 0. */
+    /* In the other stages everything starts at the same time. What ran before the session has start
+     * 0. */
     for (size_t i = 0; t->stage == STAGE_SESSION && i < t->n_lifetimes; i++)
         if (t->lifetimes[i].start > 0)
             l->starts[l->n++] = (Start){

@@ -34,7 +34,7 @@ typedef struct LaunchUser {
 
 typedef struct Launches Launches;
 
-/* Prepares the accesses of a trace for launches_feed(). `applications[i]` is the number that
+/* Lists the starts of a trace for launches_feed(). `applications[i]` is the number that
  * application i of the trace has in the stage, which has n_applications. The function copies what
  * it needs. 0 or -ENOMEM. */
 int launches_new(const Trace *t, const uint32_t *applications, size_t n_applications,

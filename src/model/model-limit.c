@@ -37,9 +37,10 @@ static uint64_t metadata_bytes(const ModelStage *s)
     return bytes;
 }
 
-/* Returns a length that neither the path nor its JSON text, which saving keeps in memory, exceeds.
- * The JSON text writes control characters, "%" and bytes that are not UTF-8 as %XX. Whether a byte
- * belongs to valid UTF-8 is not checked: every byte that is not ASCII counts as three. */
+/* Returns an upper bound for the length of the path and for that of its JSON text, which saving
+ * keeps in memory. The JSON text writes control characters, "%" and bytes that are not UTF-8 as
+ * %XX. Whether a byte belongs to valid UTF-8 is not checked: every byte that is not ASCII counts as
+ * three. */
 static uint64_t path_bytes(const char *path)
 {
     uint64_t bytes = 1;

@@ -21,12 +21,13 @@ typedef struct ModelLimits {
     }
 
 /* Bounds the chains by CHAINS_LIMITS_DEFAULT, unless a session of the chains is under way. Then
- * drops files until the model is within the limits. A user over `user_bytes` loses the objects that
- * the fewest of the user's sessions used, and among these the ones that were first used latest in
- * the stage. If all together are over `bytes`, the largest users are reduced to one common size and
- * the others lose nothing, so one user's files cannot displace another's. The same rule divides a
- * user's room among the stages, so a session cannot displace the logins. If a stage exceeds its
- * bytes, its metadata ranges may take a quarter of these bytes, or what the files leave if that is
- * more; the most frequent ranges are kept. Deterministic. *ret_dropped: number of files and
- * metadata ranges that the stages lost. 0, or -ENOMEM, which leaves a valid model. */
+ * drops files and metadata ranges until the model is within the limits. A user over `user_bytes`
+ * loses the objects that the fewest of the user's sessions used, and among these the ones that were
+ * first used latest in the stage. If all together are over `bytes`, the largest users are reduced
+ * to one common size and the others lose nothing, so one user's files cannot displace another's.
+ * The same rule divides a user's room among the stages, so the stage `session` cannot displace the
+ * stage `login`. If a stage exceeds its bytes, its metadata ranges may take a quarter of these
+ * bytes, or what the files leave if that is more; the most frequent ranges are kept. Deterministic.
+ * *ret_dropped: number of files and metadata ranges that the stages lost. 0, or -ENOMEM, which
+ * leaves a valid model. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

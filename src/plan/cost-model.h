@@ -36,6 +36,6 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
  * the device, are in memory already. Returns 0 if `bytes` is 0. */
 double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places);
 
-/* Returns how many bytes the device transfers in the mean time between a request at a random
- * position and the beginning of its transfer. */
+/* Returns how many bytes the device transfers in the time that a request at a random position takes
+ * on average before its transfer: fixed / depth + mean move. */
 uint64_t cost_seek_bytes(const DeviceProfile *d);

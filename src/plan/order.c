@@ -58,8 +58,8 @@ static bool are_near(const PlacedRange *a, const PlacedRange *b, uint64_t max_ga
 
 void placed_ranges_drop_isolated(PlacedRangeList *l, uint64_t max_gap, double min_probability)
 {
-    size_t n = 0, chain = 0; /* first range of the chain that ends at i */
-    bool likely = false;     /* the chain has a likely range */
+    size_t n = 0, chain = 0; /* first range of the connected sequence that ends at i */
+    bool likely = false;     /* this sequence has a likely range */
 
     for (size_t i = 0; i < l->n; i++) {
         bool connected = i > 0 && are_near(&l->ranges[i - 1], &l->ranges[i], max_gap);

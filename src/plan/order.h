@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Selects and merges placed ranges by their neighbours on the device. Pure. */
+/* Merges placed ranges that are close to one another on the device, and drops isolated ones. Pure.
+ */
 
 #include "volume/placed-ranges.h"
 
-/* Merges neighbouring ranges of one file:
+/* Merges successive ranges of one file:
  *
  *   - ranges that overlap,
  *   - ranges that touch in the file and lie at most max_gap bytes apart on the device; this gap
@@ -18,7 +19,7 @@
  * list is sorted before and after. */
 uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *budget_bytes);
 
-/* Drops ranges of a probability below `min_probability`, unless a chain of ranges, each at most
+/* Drops ranges of a probability below `min_probability`, unless a sequence of ranges, each at most
  * max_gap bytes from the next one on the device, connects them with a range of at least that
  * probability. Connected ranges cost only the time of their transfer, because the head passes them
  * anyway. A range without a place is never connected. The list is sorted before and after. */

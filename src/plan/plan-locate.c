@@ -224,8 +224,8 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     return 0;
 }
 
-/* Returns true if the file was created after `moment`: then no session has read its inode. Returns
- * false also if the filesystem does not store the time of creation. */
+/* Returns true if the file was created after `moment`: then no session before `moment` has read its
+ * inode. Returns false also if the filesystem does not store the time of creation. */
 static bool made_since(int fd, usec_t moment)
 {
     struct statx st;
