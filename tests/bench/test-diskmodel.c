@@ -50,8 +50,8 @@ static void test_cost_by_hand(void **state)
 
     /* The head is already there: 100 us, and 1 MB at 100 MB/s. */
     assert_int_equal(disk_cost_nsec(&d, 0, 1 * MB), 100 * USEC + 10 * MSEC);
-    /* A quarter of the stroke costs half of the seek's range, in ms: 0.1 + 1 + 11 / 2 + 4.17 +
-     * 0.04096. */
+    /* A seek over a quarter of the stroke, in ms: 0.1 for the request, 1 + 11 * sqrt(1 / 4) for the
+     * seek, 4.17 for the rotation and 0.04096 for the transfer. */
     assert_int_equal(disk_cost_nsec(&d, 2 * GB, 4096), 10770 * USEC + 40960);
     /* The whole stroke. */
     assert_int_equal(disk_seek_nsec(&d, 8 * GB), 12 * MSEC + 4170 * USEC);
@@ -167,8 +167,8 @@ static void test_serve_one_head(void **state)
     assert_int_equal(d.head, 1 * MB);
     assert_int_equal(disk_free_nsec(&d), s.finish_nsec);
 
-    /* The request is queued meanwhile and begins when the first one ends, even if the caller asks
-     * later. */
+    /* This request arrives while the first one is served, and begins when that one ends, even if
+     * the caller asks later. */
     s = disk_serve(&d, &(DiskRequest){1 * MB, 1 * MB, 6 * MSEC});
     assert_int_equal(s.start_nsec, 15100 * USEC);
     assert_int_equal(s.finish_nsec, 25200 * USEC);
@@ -224,12 +224,14 @@ static void test_granules(void **state)
     s = disk_serve(&d, &(DiskRequest){4096, 125000, 100 * MSEC});
     assert_int_equal(s.finish_nsec, 101800 * USEC);
 
-    /* The read needs the granules 1 and 2, whose fetches begin 1/300 s apart. */
+    /* The read needs the granules 1 and 2, whose fetches begin 1/300 s apart and take 35 ms each:
+     * the second one ends after 38.33 ms. */
     s = disk_serve(&d, &(DiskRequest){512 * KIB, 512 * KIB + 1, 200 * MSEC});
     assert_true(touched[1] && touched[2] && !touched[3]);
     assert_true(s.finish_nsec >= 238333333 && s.finish_nsec <= 243 * MSEC);
 
-    /* At most 300 fetches begin in a second, even if more are requested at once. */
+    /* At most 300 fetches begin in a second, even if more are requested at once. The last of these
+     * five begins after 4/300 s and ends after 48.33 ms. */
     for (unsigned i = 3; i < 8; i++)
         s = disk_serve(&d, &(DiskRequest){i * 512 * KIB, 1, 1000 * MSEC});
     assert_true(s.finish_nsec >= 1048333000 && s.finish_nsec <= 1049 * MSEC);

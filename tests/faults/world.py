@@ -110,8 +110,8 @@ class Broken(Exception):
 
 
 def check_state(world, state, before):
-    """Checks the rules for a state directory in which a program was disturbed. `before` lists the
-    files of the directory before the program ran."""
+    """Checks that a state directory follows the rules after a program that uses it was disturbed.
+    `before` lists the files of the directory before the program ran."""
     now = {str(p.relative_to(state)) for p in state.rglob("*") if p.is_file()}
     for name in now:
         if name.endswith(".bad"):

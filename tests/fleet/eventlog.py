@@ -51,8 +51,8 @@ def depth(log):
 
 
 def lost_tasks(log, executor):
-    """Returns {(stage, partition)} of the tasks that the end of the executor has cost: those that
-    it was running, and those whose results were lost with it."""
+    """Returns {(stage, partition)} of the tasks that have to run again after the executor has
+    ended: those that it was running, and those whose results were lost with it."""
     return {end[:2] for end in log.ends
             if end[2] == executor and end[3] in ("ExecutorLostFailure", "Resubmitted")}
 

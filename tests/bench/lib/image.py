@@ -118,8 +118,8 @@ def _make(spec, cache, image, progress):
 
 
 def _prime(target, work, desktop, user, progress):
-    """Boots and logs in once and shuts down in order. The first login of a user makes caches,
-    settings and directories, and is not what is measured."""
+    """Boots, logs in once and shuts down cleanly. The first login of a user makes caches, settings
+    and directories, and is not what is measured."""
     progress.say("booting and logging in once, so that no later one is the first")
     with ControlGroup() as group, Machine(target, work, desktop, group) as machine:
         machine.power_on()

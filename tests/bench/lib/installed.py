@@ -17,8 +17,9 @@ USER_PACK = "login@1000"  # the UID of the bench's user (lib/tree.py)
 # Learning runs at idle priority: on a busy machine it takes long.
 LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 
-# No person types a name and a password in less time. headstartd counts a session that begins within
-# two seconds after the boot as an automatic login (src/daemon/stages-decide.c).
+# No person types a name and a password in less time. The bench's PAM service does not show whether a
+# login is automatic. headstartd then counts a session that begins within two seconds after the boot
+# as an automatic login (src/daemon/stages-decide.c).
 TYPING_S = 3
 
 
@@ -40,7 +41,7 @@ class Installed(Variant):
                 self.facts[contents] = self._make(contents, scenario == "autologin")
 
     def _make(self, contents, automatic):
-        """Installs the package, then learns the sessions after which the measured runs begin.
+        """Installs the package and lets it learn from the sessions that precede the measured runs.
         Returns facts."""
         self.bench.disk.fresh()
         self.bench.package.install(self.bench.disk.root)
@@ -94,7 +95,7 @@ class Installed(Variant):
         time.sleep(TYPING_S)
 
     def state(self, contents):
-        """Returns the directory for a copy of headstart's state on that disk."""
+        """Returns the directory that gets a copy of the state directory of that disk."""
         return self.bench.work / "learned" / contents
 
     def _keep_state(self, contents):

@@ -7,7 +7,8 @@ from .owners import Owners
 
 def judge(bench, variant, scenarios, samples):
     """Adds `unplanned` to the variant's samples; returns scenario -> result of demand.judge(). Call
-    it after all measurements, because it runs `headstart show` outside a machine to print packs."""
+    it after all measurements, because it needs the log of the disk with the requests of every
+    sample."""
     judged = {}
     for automatic in (False, True):
         own = [s for s in variant.takes_part(scenarios) if (s == "autologin") == automatic]

@@ -14,8 +14,8 @@ CHUNK = 1 << 20
 
 def package_order(root, seed):
     """Returns the paths of dpkg's file lists, in the order of unpacking. A seed other than 0
-    shuffles the lists, which gives another tree. The first dozen packages are the base system,
-    without which dpkg can unpack nothing; they stay first."""
+    shuffles the lists, which gives another layout of the same files. The first dozen packages are
+    the base system, without which dpkg can unpack nothing; they stay first."""
     lists = sorted((root / "var/lib/dpkg/info").glob("*.list"), key=lambda p: (p.stat().st_mtime_ns,
                                                                              p.name))
     if seed:

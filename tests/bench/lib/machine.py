@@ -219,7 +219,7 @@ class Machine:
                 return
 
     def power_off(self, timeout=60):
-        """Shuts down in order (systemd's SIGRTMIN+4), so that everything is written to the disk."""
+        """Shuts down cleanly (systemd's SIGRTMIN+4), so that everything is written to the disk."""
         if self.process and self.process.poll() is None:
             os.kill(self._leader(), signal.SIGRTMIN + 4)
             try:

@@ -16,7 +16,7 @@ def wrap(text):
 
 
 def summarize(samples, names):
-    """Returns for each variant the medians over its runs, and the range of `seconds`."""
+    """Returns for each variant the medians over its runs, and the least and the most `seconds`."""
     rows = []
     for name in names:
         own = [s for s in samples if s["variant"] == name]
@@ -137,10 +137,12 @@ def recorded(facts):
 
 
 def bound(scenario, rows):
-    """Returns lower bounds of the time with any prefetcher, as a dict of seconds: one sweep over the
-    reads of a cold run followed by a warm run, and the two overlapped. Returns None if `cold` or `warm` was
-    not measured. The sweep for a login may happen before the login, so the bound of a login is the
-    warm time."""
+    """Returns lower bounds of the time with any prefetcher, as a dict of seconds. A prefetcher
+    needs one sweep over the reads of a cold run, and a boot or login then takes the time of a warm
+    run. One bound is the sum of the two times, for a prefetcher that ends before the boot or login
+    begins; the other is the larger of them, for perfect overlap. Returns None if `cold` or `warm`
+    was not measured. The sweep for a login may happen before the login, so the bound of a login is
+    the warm time."""
     by_name = {r["variant"]: r for r in rows}
     if not {"cold", "warm"} <= set(by_name) or by_name["cold"]["sweep_s"] is None:
         return None

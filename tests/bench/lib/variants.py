@@ -82,7 +82,8 @@ class Outside(Variant):
         self._keep(before)
 
     def _keep(self, before):
-        """Keeps what was written to the disk meanwhile, but only for the runs of this variant."""
+        """Saves the disk as prepare() has changed it, for the runs of this variant only. All other
+        runs use the contents `before` again."""
         disk = self.bench.disk
         disk.save(self.name)
         disk.contents = before
