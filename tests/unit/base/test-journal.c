@@ -43,7 +43,7 @@ static void entry_has_its_fields(void **state)
 
     journal_entry_begin(&e, JOURNAL_PACK_REFUSED, LOG_ERR);
     journal_entry_add(&e, "HEADSTART_PACK", "%s.pack", "boot");
-    /* A newline must not begin a field of the entry. */
+    /* A newline in a value must not begin another field. */
     journal_entry_add(&e, "HEADSTART_REASON", "%s", "a\nb");
     assert_int_equal(journal_entry_send(&e, path), 0);
     n = recv(server, buf, sizeof(buf) - 1, 0);

@@ -207,8 +207,8 @@ static void what_is_wrong_is_refused(void **state)
     }
 }
 
-/* json-c reads these values, NaN included. They are no columns, and none of them may be taken for
- * the mark that stands for a column. */
+/* json-c reads these values, NaN included. They are no columns. json-c gets a mark such as [6] in
+ * place of each column, and none of these values may be taken for such a mark. */
 static void what_is_no_column_is_refused(void **state)
 {
     static const char *const values[] = {
@@ -257,7 +257,7 @@ static void what_is_no_column_is_refused(void **state)
     }
 }
 
-/* A column is refused where an array of strings or objects is expected. */
+/* A column is refused where an array of strings is expected. */
 static void columns_are_nothing_else(void **state)
 {
     _cleanup_text_ Text t = {0};

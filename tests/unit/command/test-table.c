@@ -112,7 +112,7 @@ static void test_empty_section(void **state)
     assert_json(table_fields_to_json(t), "{\"title\":\"x\",\"rows\":[]}");
 }
 
-/* Names of files contain any bytes. */
+/* Names of files can contain any bytes. */
 static void test_hostile_names(void **state)
 {
     static const Column columns[] = {{"NAME", "name", CELL_PATH}, {0}};
@@ -136,7 +136,7 @@ static void test_hostile_names(void **state)
                                   "1A\"}]");
 }
 
-/* After one failed allocation the whole document counts as out of memory. */
+/* After a failure in one table, the whole document counts as out of memory. */
 static void test_failure_sticks(void **state)
 {
     static const Column row[] = {{"A", "a", CELL_COUNT}, {0}};

@@ -211,7 +211,8 @@ static void bad_lines(void **state)
         assert_true(c.deadline_usec == config_default().deadline_usec);
     }
 
-    /* A line longer than inih's buffer is dropped as a whole; its end does not count as a line. */
+    /* A line longer than inih's buffer is dropped as a whole; its end is not read as an assignment.
+     */
     char text[1024] = "[Replay]\n";
     memset(text + 9, '#', 400);
     strcpy(text + 9 + 400, "\nControlInterval=4\n");
@@ -323,7 +324,7 @@ static void assert_source(const ConfigSources *s, const char *section, const cha
     fail();
 }
 
-/* The source is the last line that could be used. */
+/* The source of a key is the last line whose value could be used. */
 static void sources(void **state)
 {
     Fixture *f = *state;

@@ -191,8 +191,8 @@ static void list(LogindWatch *w)
     assert_int_equal(fake.n_calls, SESSIONS);
 }
 
-/* Lists three sessions whose queries cannot be sent: the list never ends. The unsent queries do not
- * affect the next list, which ends once all its queries have a reply. */
+/* Lists three sessions, and the query for each of them fails: this list never ends. The failed
+ * queries do not affect the next list, which ends once all its queries have a reply. */
 static void list_twice(void)
 {
     LogindWatch *w;

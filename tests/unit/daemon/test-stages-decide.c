@@ -15,7 +15,7 @@
 #define U UID_INVALID
 
 /* What happens in a line of a test. QUIET, BUSY, STARTING, DRAWING and BLIND each stand for all
- * samples after the previous line, one every half second. */
+ * sample events after the previous line, one every half second. */
 typedef enum What {
     END,
     FINISHED,
@@ -29,7 +29,7 @@ typedef enum What {
     QUIET,
     BUSY,     /* I/O pressure of 40 % */
     STARTING, /* no I/O pressure, ten applications a second */
-    DRAWING,  /* no I/O pressure, no application, but a processor is busy */
+    DRAWING,  /* no I/O pressure, no starts, but a processor is busy */
     BLIND,    /* quiet, and the pressure is not known */
     NOTHING,
 } What;
@@ -166,8 +166,8 @@ TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINIS
      {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
      {520, OPENS, "4", 1001, SCREEN, BEGINS(STAGE_LOGIN, 1001)})
 
-/* A second user logs in while the first stays. The session then belongs to both users until the
- * second one leaves. */
+/* A second user logs in while the first stays. The session stage then belongs to both users until
+ * the second one leaves. */
 TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)},
@@ -175,8 +175,8 @@ TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true}, {95, NOTHING},
      {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {300, NOTHING}, {500, GONE, "2", PAUSES})
 
-/* Two users log in at the same time, and their session belongs to both. It lasts until both have
- * left. */
+/* Two users log in at the same time, and the session stage belongs to both. It lasts until both
+ * have left. */
 TEST(common_session, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {60.5, IS_UP, "4", 1001, CONSOLE, SHARES},
@@ -216,8 +216,8 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 /* A login over ssh during the boot does not end the boot, and is not recorded later. */
 TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 0, SSH})
-/* Logins on a console next to a display manager, and by ssh, do not count either. Logins by xrdp,
- * and logins of an unknown type on a seat, count. */
+/* With a display manager, logins on a console and by ssh do not count. Logins by xrdp, and logins
+ * of an unknown type on a seat, count. */
 TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
      {12.5, QUIET, PAUSES}, {13, FINISHED}, {30, IS_UP, "1", 0, SSH}, {31, IS_UP, "2", 0, CONSOLE},
      {32, IS_UP, "3", 1000, .class = "user", .kind = "remote graphical", BEGINS(STAGE_LOGIN, 1000)},
@@ -236,7 +236,8 @@ TEST(automatic, {2, MANAGER},
 TEST(automatic_console, {2, NO_MANAGER},
      {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {9, FINISHED},
      {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
-/* The boot has just finished. No person types that fast, but a later session may be a person's. */
+/* A session that begins less than two seconds after the end of the boot is automatic, because no
+ * person types that fast. A later one may be a person's. */
 TEST(automatic_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10.9, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
@@ -258,7 +259,7 @@ TEST(automatic_hangs, {2, MANAGER},
      {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {127, NOTHING},
      {128.1, NOTHING, BEGINS(STAGE_SESSION, 1000)})
 
-/* A session that ends before it has settled, alone and next to another. */
+/* A login session that ends before it has settled: without another session, and next to one. */
 TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, GONE, "1", .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
@@ -298,7 +299,8 @@ TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, LIST}, {31.1, IS_UP, "1", 7, SSH}, {31.2, LISTED}, {31.5, QUIET},
      {34.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {40, LIST}, {40.1, LISTED, PAUSES},
-     /* Sessions that began while logind was away: some just now, some too long ago. */
+     /* Sessions that began while logind was away: one 11 s ago, which is too
+      * long, and one 9 s ago. */
      {50, IS_UP, "2", 7, SSH, .age = 11},
      {60, IS_UP, "3", 8, SSH, .age = 9, BEGINS(STAGE_LOGIN, 8)})
 
@@ -324,7 +326,7 @@ TEST(long_session, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {1834, NOTHING, .expect = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .stage_uid = 7},
      {1835, NOTHING}, {1900, GONE, "1", PAUSES})
 
-/* A clock that steps back counts as no time, and bounds are reached later. */
+/* A step of the clock backwards counts as no time, so that bounds are reached later. */
 TEST(clock_back, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {11, QUIET}, {-3000, QUIET},
      {-2999, QUIET}, {-2998.5, QUIET, PAUSES},
      {-2990, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
@@ -378,7 +380,7 @@ static void many_sessions(void **state)
     stage_machine_free(m);
 }
 
-/* Memory for sessions is bounded: further ones are unknown until others have ended. */
+/* The number of known sessions is bounded: a further one is ignored until another has ended. */
 static void too_many_sessions(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;

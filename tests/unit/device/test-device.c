@@ -24,7 +24,7 @@ typedef struct Simulation {
     uint64_t now_nsec;
     unsigned random;
     double noise;             /* each time varies by this share */
-    unsigned outlier_percent; /* this share of the reads takes ten times as long */
+    unsigned outlier_percent; /* this share of the probes takes ten times as long */
     uint64_t busy_nsec; /* other load: adds up to this time to a read, and moves the head elsewhere
                          */
     unsigned busy_percent;
@@ -119,8 +119,8 @@ static void assert_near(double value, double expected, double tolerance, const c
         fail_msg("%s: %g, expected %g", what, value, expected);
 }
 
-/* Checks that the profile predicts the time that the true disk needs for random reads of `length`.
- */
+/* Checks that the profile predicts the time that the true disk needs for reads of `length`, at
+ * random places or sorted. */
 static void assert_predicts(const DiskProfile *truth, const DeviceProfile *d, uint64_t length,
                             bool sorted, double tolerance)
 {
@@ -273,7 +273,7 @@ static void short_seeks_do_not_hide_a_hard_disk(void **state)
         }
 }
 
-/* Other processes delay most reads by more than a seek. */
+/* Other processes delay 60 % of the reads by up to 40 ms, which is longer than a seek. */
 static void load_does_not_make_a_device_seek(void **state)
 {
     unsigned wrong = 0, all = 0;

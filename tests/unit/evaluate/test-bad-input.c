@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests that traces and models with every error that a machine can make cause no crash, and no
- * probability outside 0..1. They go through all steps: trace -> model -> prediction, and trace ->
+/* Tests that traces and models with errors that a machine can make cause no crash, and no
+ * probability outside 0..1. The tests run all steps: trace -> model -> prediction, and trace ->
  * simulator -> every predictor. The tests of each step contain the errors that this step refuses
- * (test-trace-json.c, test-model-json.c,
- * test-processes.c, test-chains.c, test-evaluate-bad-input.c). */
+ * (test-trace-json.c, test-model-json.c, test-processes.c, test-chains.c,
+ * test-evaluate-bad-input.c). */
 
 #include "evaluate/trace-input.h"
 #include "util/model-util.h"
@@ -57,7 +57,7 @@ static void assert_sane_model(const Model *m)
     assert_sane_chains(m->chains);
 }
 
-/* Simulates the traces at both levels by every predictor. */
+/* Simulates the traces at both levels with every predictor. */
 static void assert_simulated(Trace *const *traces, size_t n)
 {
     for (TraceLevel level = 0; level < _TRACE_LEVEL_MAX; level++) {

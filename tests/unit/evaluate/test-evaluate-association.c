@@ -7,8 +7,8 @@
 #include "util/evaluate-util.h"
 
 /* association_n_rules() returns the number of rules. association_lookup() gets the support and the
- * confidence of one rule, whose items may be in any order; it returns -ENOENT if there is no such
- * rule. */
+ * confidence of one rule and returns -ENOENT if there is no such rule. The items of `antecedent`
+ * may be in any order. */
 static size_t association_n_rules(const Predictor *p)
 {
     return ((const Association *)p)->n_rules;
@@ -84,7 +84,7 @@ static void test_thresholds(void **state)
     assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* B is in the only window of Y */
 
     predictor_free(TAKE_PTR(p));
-    par.association_support = 0.5; /* exactly the support of that window */
+    par.association_support = 0.5; /* exactly the support of that rule */
     p = make_predictor("association", &par);
     feed(p, "ABCAZY");
     assert_int_equal(association_mine(p), 0);
@@ -175,7 +175,8 @@ static void test_sessions(void **state)
     assert_int_equal(association_n_rules(p), 4);
 }
 
-/* The hybrid predicts the items of both its parts. */
+/* The hybrid predicts the items of both its parts, each with the higher of the two probabilities.
+ */
 static void test_hybrid(void **state)
 {
     PredictorParameters par = defaults("hybrid");

@@ -73,7 +73,8 @@ static void test_access_trees(void **state)
     feed(p, "G"); /* is not in the list */
     assert_near(guess_of(p, 'F'), 2.5 / 4);
     observe(p, 'E', PREDICTOR_EXIT);
-    /* There are two lists of E now: A C F and A C G. The one that agrees better is continued. */
+    /* There are two lists of E now: A C F and A C G. X Y becomes the third and newest. At the start
+     * of E the newest list is predicted; after A, the newest list with A. */
     observe(p, 'E', PREDICTOR_START);
     feed(p, "XY");
     observe(p, 'E', PREDICTOR_EXIT);

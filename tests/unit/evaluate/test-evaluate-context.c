@@ -113,7 +113,7 @@ static void test_halving(void **state)
     assert_int_equal(count(p, "A"), 4);
     assert_int_equal(count(p, "AB"), 2);
     assert_int_equal(count(p, "AD"), 1);
-    feed(p, "AE"); /* halved: A 5/2, AB 1, and AC, AD are gone */
+    feed(p, "AE"); /* halved: A is 5 / 2 = 2, AB is 1, and AC and AD are gone */
     assert_int_equal(count(p, "A"), 2);
     assert_int_equal(count(p, "AB"), 1);
     assert_int_equal(count(p, "AC"), 0);
@@ -174,7 +174,8 @@ static void test_bounded(void **state)
         }
 }
 
-/* Figure 4: INF was seen 37 times, O followed 35 times, then R and M 34 times: ORM at 34/37. */
+/* Figure 4: INF was seen 37 times, O followed 35 times, then R and M 34 times: O is predicted with
+ * 35/37, R and M with 34/37. */
 static void test_informs(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("epcm", NULL);

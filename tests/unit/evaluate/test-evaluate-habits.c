@@ -194,7 +194,7 @@ static void test_find_real(void **state)
         add_run(&in, at + 30 * S, SMALL, 5 * S);
         add_run(&in, at + 40 * S, EDITOR, 0);
         add_run(&in, at + 40 * S + HABITS_ALONE - 1, PLUGIN, 0);
-        /* SOMETIMES starts alone in one of three cases. */
+        /* SOMETIMES keeps running in one of three cases. */
         add_run(&in, at + 50 * S, SOMETIMES, k == 0 ? 0 : 1);
     }
     assert_int_equal(habits_find_real(&in, 2000000, &found, &n), 0);

@@ -131,7 +131,7 @@ static void test_rows_are_distributions(void **state)
     assert_int_equal(visited, 60);
 }
 
-/* Compares two chains with equations 4.10 to 4.12 computed by hand. */
+/* Compares the prediction from two chains with equations 4.10 to 4.12 computed by hand. */
 static void test_product(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("preload", NULL);
