@@ -19,7 +19,7 @@
  *   list.operations from        reorder(), with lock           next_operation(), with lock
  *   queues[].next on
  *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
- *   files[].*, n_open           workers, with lock             workers, with lock
+ *   files[] except .end, n_open workers, with lock             workers, with lock
  *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
  *   stopped, done, error,
  *   result
@@ -607,8 +607,8 @@ static int prepare_queues(Replay *x, uint32_t descriptors)
 }
 
 /* Carries out the recheck. A sweep takes seconds, and the pages that it read first may have been
- * reclaimed. Pages that are still resident are not read again. The recheck takes at most a tenth of
- * the time of the sweep. */
+ * reclaimed. Pages that are still resident are not read again. The recheck begins no operation
+ * after a tenth of the time of the sweep. */
 static int recheck(Replay *x, usec_t sweep_start, uint32_t descriptors)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * costs a seek. Therefore it links only libc and zlib, both statically, contains no JSON reader,
- * and allocates only what it needs. */
+ * costs a seek. Therefore it links only libc and zlib (statically where the build can), contains no
+ * JSON reader, and allocates only what it needs. */
 
 #include "base/clock.h"
 #include "base/kernel.h"

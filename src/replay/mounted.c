@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define CHUNK_MIN (128U * 1024) /* default of read_ahead_kb, which is read as a whole */
+#define CHUNK_MIN (128U * 1024) /* the default of read_ahead_kb: such a request is read whole */
 #define CHUNK_MAX (2U * 1024 * 1024)
 
 #ifndef STATX_MNT_ID
@@ -52,9 +52,9 @@ static void find_disk(uint64_t dev, VolumeFacts *f)
     f->disk_offset = d.offset;
 }
 
-/* Returns the size of a chunk: the largest request of the device. A partition uses the request
- * queue of its disk. A chunk is a multiple of the machine's page, so that no page belongs to two
- * chunks. */
+/* Returns the size of a chunk: the largest request of the device, but at most CHUNK_MAX. A
+ * partition uses the request queue of its disk. A chunk is a multiple of the machine's page, so
+ * that no page belongs to two chunks. */
 static uint32_t read_chunk_bytes(dev_t dev, uint64_t page_bytes)
 {
     static const char *const places[] = {"", "../"};

@@ -9,8 +9,8 @@
 typedef struct MountedVolume {
     int root_fd;          /* of the mount point; -EBADF: not mounted */
     int device_fd;        /* of the block device; -EBADF: it cannot be read, or its size differs */
-    uint32_t chunk_bytes; /* the length of a request. Of a longer request the kernel reads only
-                             max(read_ahead_kb, max_sectors_kb) and ignores the rest
+    uint32_t chunk_bytes; /* the maximum length of a request. Of a longer request the kernel reads
+                             only max(read_ahead_kb, max_sectors_kb) and ignores the rest
                              (mm/readahead.c) */
     char *target;         /* mount point; NULL: not mounted */
 } MountedVolume;

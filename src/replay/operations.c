@@ -202,9 +202,9 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
-/* The number of workers where every open finds its metadata in the page cache: one worker requests
- * data without being blocked, and the other opens files meanwhile. More workers only take processor
- * time from the stage that is being replayed. */
+/* The maximum number of workers where every open finds its metadata in the page cache: one worker
+ * requests data without being blocked, and the other opens files meanwhile. More workers only take
+ * processor time from the stage that is being replayed. */
 #define WORKERS_CACHED 2U
 
 /* Returns true if the pack contains the blocks that the kernel reads when it opens the volume's

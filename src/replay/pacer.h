@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Limits the requests in flight of one stream to a fixed window. Pure. */
+/* Limits the requests in flight of one worker to a fixed window. Pure. */
 
 #include "base/macros.h"
 
@@ -15,7 +15,7 @@ typedef struct Pacer {
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 
 /* Returns true if a request of `bytes` bytes may be submitted now. With nothing in flight any
- * request may be submitted, so that the stream never stops. */
+ * request may be submitted, so that the worker never stops. */
 bool pacer_may_submit(const Pacer *p, uint64_t bytes);
 
 /* Counts a submitted or a completed request. Each submitted request is completed once. */

@@ -18,15 +18,15 @@ typedef struct Sweep {
     const Pack *pack;
     ReplayOptions options;
     bool gate, hurry;
-    usec_t deadline;  /* of the gate */
-    HoldEnd hold_end; /* the reason for the end of the hold, if the deadline ends it */
+    usec_t deadline;  /* when the hold ends at the latest: after the pack's hold time or deadline */
+    HoldEnd hold_end; /* the reason to report if the hold ends then */
     usec_t end;       /* the time limit of the whole replay */
     sigset_t signals;
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline.
- * Returns false if SIGTERM, SIGINT or the time limit came before the replay was done. */
+/* Waits for the executor, for signals, for the time limit, and with `gate` for `deadline`. Returns
+ * false if SIGTERM, SIGINT or the time limit came before the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {

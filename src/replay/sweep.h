@@ -3,9 +3,9 @@
 
 /* Replays a pack from beginning to end: holds the boot under `gate`, reacts to signals, and replays
  * filesystems that are mounted later. The calling thread does no disk I/O: it waits for the
- * executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end the replay at
- * once, even while operations are under way. SIGUSR1 means that a login has begun and needs the
- * remaining data now. */
+ * executor, the end of the hold, mounts and signals. SIGTERM and SIGINT end the replay at once,
+ * even while operations are under way. SIGUSR1 means that a login has begun and needs the remaining
+ * data now. */
 
 #include "replay/report.h"
 
@@ -33,7 +33,7 @@ typedef struct SweepOptions {
 } SweepOptions;
 
 /* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
- * report. Saves the report when the sweep begins, when the deadline of the gate passes, before it
+ * report. Saves the report when the sweep begins, when the hold ends before the sweep, before it
  * waits for mounts, and when it fails. After the outcome REPLAY_OUTCOME_STOPPED threads may still
  * run, and the process must end with _exit(2). Returns 0; otherwise, after one line was logged,
  * -ENOMEM or the negative errno of starting threads or of reading the mount table. */
