@@ -16,7 +16,8 @@ int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 /* Does the same as ext2_metadata_open() for a volume. The device is opened by its number, because
  * its name may belong to another device by now. A volume on a removable disk is refused unless it
  * is the root filesystem: anyone can attach a disk with damaged metadata, and headstart would parse
- * it as root. -EPERM (removable), -ENXIO (the volume has no device), or as ext2_metadata_open(). */
+ * it as root. Returns -EPERM (removable), -ENXIO (the volume has no device), or what
+ * ext2_metadata_open() returns. */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);

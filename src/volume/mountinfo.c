@@ -46,7 +46,8 @@ static char *unescape(const char *s, size_t n)
     return out;
 }
 
-/* Finds the next field of the line, which ends at a blank. Returns false at the end of the line. */
+/* Finds the next field of the line. Blanks separate the fields. Returns false at the end of the
+ * line. */
 static bool next_field(const char **p, const char *end, const char **field, size_t *length)
 {
     while (*p < end && **p == ' ')

@@ -26,7 +26,7 @@ void mount_table_done(MountTable *t);
 #define _cleanup_mount_table_ _cleanup_(mount_table_done)
 
 /* Parses the text of /proc/self/mountinfo. Lines that do not parse are skipped and counted in
- * *ret_bad (may be NULL). 0 or -ENOMEM. */
+ * *ret_bad (may be NULL). Returns 0 or -ENOMEM. */
 int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
 
 /* Returns the last mount of the table whose target is "/", or NULL if there is none. The result
@@ -60,5 +60,5 @@ bool mount_is_better(const Mount *a, const Mount *b);
 
 /* Selects one mount for each local block-backed filesystem (and btrfs subvolume) at or below
  * `prefix` ("/" for all): the best by mount_is_better() of those that no other mount covers. *ret
- * contains the indexes of the selected mounts in `t`; the caller frees it. 0 or -ENOMEM. */
+ * contains the indexes of the selected mounts in `t`; the caller frees it. Returns 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

@@ -25,7 +25,7 @@ typedef enum PlacedHoles {
 /* Widens the range to whole pages of `page_bytes` (1: leaves it as it is), splits it at the borders
  * of the extents and appends each part, with the file, disk, probability and need of `range`. If
  * there are no extents at all, the range is appended whole with unknown place. `extents` are in
- * rising order. 0 or -ENOMEM. */
+ * rising order. Returns 0 or -ENOMEM. */
 int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t page_bytes,
                       const Extent *extents, size_t n_extents, PlacedHoles holes);
 

@@ -13,8 +13,8 @@
 #include "volume/mountinfo.h"
 
 typedef struct Volume {
-    char *uuid;             /* as blkid prints it, "" if unknown */
-    uint8_t uuid_bytes[16]; /* zero if unknown or not 16 bytes (vfat: serial in the last 4) */
+    char *uuid;             /* as blkid prints it; "" if unknown, or not of 4 (vfat) or 16 bytes */
+    uint8_t uuid_bytes[16]; /* zero if `uuid` is ""; a UUID of 4 bytes is at the end */
     char *fstype;
     char *target;     /* mount point, as this process sees it */
     char *mountpoint; /* mount point below the prefix: "/" if it is the prefix itself */
@@ -52,7 +52,7 @@ void volume_table_done(VolumeTable *t);
 /* Reads mountinfo, and the facts of every local block-backed filesystem that is mounted at or below
  * `prefix` ("/" for all). sys_fd is the directory below which /proc and /sys are read (AT_FDCWD:
  * this machine); with a fixture, no device and no mounted filesystem is opened. Unknown facts are
- * empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
+ * empty or zero. Returns 0, -ENOMEM, or the error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
@@ -68,8 +68,8 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
 /* Reads the encryption of the place where `path` is or will be: that of `path` itself or, if it
- * does not exist, that of the nearest directory above it. Unknown places count as not encrypted. 0
- * or -ENOMEM. */
+ * does not exist, that of the nearest directory above it. Unknown places count as not encrypted.
+ * Returns 0 or -ENOMEM. */
 int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */

@@ -19,7 +19,7 @@
 #define LINKS_MAX 40
 
 /* Opens the directory below root_fd in which the last component of `path` lies. *ret_last becomes
- * the last component, which is stored in `path`. */
+ * the last component; it points into the buffer of `path`. */
 static int walk(int root_fd, char *path, const struct open_how *how, char **ret_last)
 {
     char rest[8192], link[4096], *const start = path;

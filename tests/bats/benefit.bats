@@ -76,7 +76,7 @@ END
     boots 40 10 10 >"$HS_STATE/history.jsonl"
     run -0 hs status
     [[ $output == *"Boot: no certain effect on 10."* ]]
-    # Only the lines that cannot be used are lost.
+    # Only the lines that cannot be used are lost. A last line without its end is not reported.
     printf 'nonsense\n{"version":1,"stage":"boot"' >>"$HS_STATE/history.jsonl"
     run --separate-stderr -0 hs status
     [[ $output == *"Boot: no certain effect on 10."* ]]
@@ -203,8 +203,8 @@ planned() {
     run -0 hs doctor --json=short
     jq -e 'all(.[]; .result != "problem") and any(.[]; .check == "scheduler" and .result == "ok")' <<<"$output"
 
-    # result CHECK RESULT: checks that doctor has this result for the check, and that a problem sets
-    # the exit status.
+    # result CHECK RESULT: checks that doctor has this result and a remedy for the check, and that a
+    # problem sets the exit status.
     result() {
         run "-$([ "$2" = problem ] && echo 1 || echo 0)" hs doctor --json=short
         jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r and (.remedy != null))' <<<"$output"
@@ -270,7 +270,7 @@ planned() {
     : >"$HS_STATE/boot.pack.bad"
     result set-aside note
     # early TEXT RESULT: checks what doctor finds out about the initrd. The calls below go from a
-    # missing initrd to a boot in which the initrd started headstart.
+    # missing boot pack to a boot in which the initrd started headstart.
     early() {
         run hs doctor --json=short
         jq -e --arg f "$1" --arg r "$2" 'any(.[]; .check == "early" and .result == $r and (.found | contains($f)))' <<<"$output"
@@ -368,7 +368,7 @@ END
     jq -e '(.wasted | map(.path)) == ["/usr/bin/wasted"]' <<<"$output"
 }
 
-# metrics FILE: prints "NAME{LABELS} VALUE" of each sample, as Prometheus's parser reads it.
+# metrics FILE: prints "NAME LABELS VALUE" for each value in FILE, as Prometheus's parser reads it.
 metrics() {
     /usr/bin/python3 - "$1" <<'END'
 import sys
@@ -402,7 +402,7 @@ END
         esac
     done <"$HS_TMP/samples"
     [ "$(grep -c ^headstart_saved_ratio "$HS_TMP/samples")" -eq 6 ]
-    # The samples of starts are those of all applications together.
+    # The metrics of starts are those of all applications together.
     ! grep -q headstart_launch_saved "$HS_TMP/samples" || false
     "$CHECK_BENEFIT" make-launches 1 300 >"$HS_STATE/launches.jsonl"
     hs metrics >"$f"

@@ -78,9 +78,9 @@ has_traces() {
     [ "$(traces "$1")" -ge "$2" ]
 }
 
-# check_read_only PID: checks that the process of a unit sees everything read-only except its own
-# directories. /dev is not checked: it is a tmpfs, and systemd 257 leaves it writable although
-# ReadOnlyPaths= names it, as it does with ProtectSystem=strict.
+# check_read_only PID: checks that the process of a unit can write to its own directories and to no
+# other directory of the list. /dev is not checked: it is a tmpfs, and systemd 257 leaves it writable
+# with ReadOnlyPaths= and with ProtectSystem=strict.
 check_read_only() {
     local pid=$1 d
     for d in / /etc /usr /home-real /root /var /var/lib /tmp /run /srv; do
@@ -93,7 +93,8 @@ check_read_only() {
     in_machine nsenter -t "$pid" -m -- touch /var/lib/headstart/touched /run/headstart/touched
 }
 
-# replayed NAME: checks that the status of the replay says that everything was read.
+# replayed NAME: checks that the replay was done and skipped no file because of a missing privilege
+# or an error.
 replayed() {
     jq -c . "/proc/$MACHINE/root/run/headstart/$1.json"
     jq -e '.outcome == "done" and .files > 0 and (.skipped | (.denied // 0) + (.error // 0)) == 0' \

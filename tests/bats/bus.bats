@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstart-bus: figures for settings panels, on a private bus with the installed policy.
+# headstart-bus: figures for settings panels, on a private bus with headstart's D-Bus policy.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -144,7 +144,7 @@ END
         <(hs history --json=short --limit=0 | jq -c 'map(select(.uid == null or .uid == 2) | del(.left_out))')
     run -0 user 65534 history --json=short --limit=0 --stage=login
     [ "$output" = "[]" ]
-    # The page has sessions and figures, and neither pictures nor names of files.
+    # The page has sessions and figures, and neither timelines nor names of files.
     run -0 user 1 report
     [[ $output == *"Your boot takes "* && $output != *"The newest boot"* && $output != *"most data"* ]]
     # Output that names paths is for root only.
