@@ -127,8 +127,8 @@ static size_t remove_assignment(FuzzRandom *r, uint8_t *data, size_t size)
     return size - length;
 }
 
-/* Adds and removes assignments. A text with errors is replaced, because most texts
- * that a change makes of it have errors, too. */
+/* Changes bytes, or adds and removes assignments. For the latter it begins with an empty text if
+ * the input has errors, because most changes would not remove the errors. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

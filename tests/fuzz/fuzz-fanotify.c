@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The result of read(2) of a fanotify group. The first byte selects the mode; the rest is the
- * buffer, as the kernel fills it. A file in memory replaces the group. Events go on to the log of
- * objects. */
+ * buffer, as the kernel fills it. A file in memory replaces the group. The events are added to an
+ * event log (record/event-log.h). */
 
 /* The source is included because the target calls static functions and adds watches to the struct.
  * The functions of the header add a watch only together with a mark in the kernel. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A model: reader, writer, and all operations of learn, plan, merge and export on it. The mutator
- * lets a valid model learn further sessions, so that most inputs stay valid. */
+/* A model: reader, writer, predictions, and the operations of learn, merge and export on a whole
+ * model. The mutator lets a valid model learn further sessions, so that most inputs stay valid. */
 
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages of the process connector. A socket pair replaces the netlink socket. Input: messages,
- * each after four bytes: the size of the message, and the PID of a process. After the message this
- * process opens a file, and the batch ends. */
+/* Messages of the process connector. A socket pair replaces the netlink socket. In the input four
+ * bytes precede each message: its size and the PID of a process, two bytes each. After the message
+ * this process opens a file, and the batch ends. */
 
 #include "fuzz.h"
 

@@ -23,7 +23,7 @@
 typedef enum Shape {
     SHAPE_NORMAL, /* logarithms of durations are normal */
     SHAPE_HEAVY,  /* one session in ten takes up to three times as long */
-    SHAPE_DRIFT,  /* the machine gets 20 % slower over the history, and a further 20 % at once */
+    SHAPE_DRIFT,  /* times grow by 20 % over the history, and by a further 20 % in its middle */
     _SHAPE_MAX,
 } Shape;
 

@@ -91,7 +91,7 @@ static int simulate_line(const Line *line, const Habits *h, const SimulateInput 
     simulate_parameters_init(&sp);
     sp.training = TRAINING;
     sp.budget_bytes = budget;
-    sp.grace = 10 * USEC_PER_SEC; /* the desktop's own processes belong to the login */
+    sp.grace = 10 * USEC_PER_SEC; /* not scored: in this time the desktop's own processes start */
     sp.maximum_waste = line->unbounded ? 1 : WASTE;
     sp.horizon = horizon;
     sp.clock_nsec = cpu_nsec;
@@ -223,8 +223,8 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
     return 0;
 }
 
-/* Makes a trace of the files in the order in which applications open them at their start: the input
- * that the papers on files used. */
+/* Makes a sequence of accesses to files in the order in which applications open them at their
+ * start. The papers on the prediction of files used such sequences. */
 static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret)
 {
     Random random = {seed};

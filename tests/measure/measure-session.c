@@ -5,11 +5,11 @@
  *
  *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]
  *
- * The defaults are 100 applications, 1000 maps and 500 cycles. The program makes MAPS/2 files of
- * two maps each below DIR/m, which must be on a local filesystem on a block device, a model in
- * which every application uses sixty of these files, and habits of groups of twenty applications.
- * Then it runs cycles one after the other. An application starts or exits before each cycle. The
- * program waits until each pass is over and prints the times. With STATE the model is written
+ * The defaults are 100 applications, 1000 maps and 500 cycles. DIR must be on a local filesystem on
+ * a block device. The program makes MAPS/2 files of two maps each below DIR/m, a model in which
+ * every application uses sixty of these files, and habits of groups of twenty applications. Then it
+ * runs cycles one after the other. An application starts or exits before each cycle. The program
+ * waits until each pass is over, and prints the means at the end. With STATE the model is written
  * there, too, so that headstartd can run on it: --root=DIR --state=STATE --stage=session. */
 
 #include "base/atomic-file.h"

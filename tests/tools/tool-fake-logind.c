@@ -120,7 +120,7 @@ static int get_version(sd_bus *b, const char *path, const char *interface, const
     return sd_bus_message_append(reply, "s", "252");
 }
 
-/* Answers with a time of the boot before its end. These times are fixed. */
+/* Answers with a fixed time of the firmware, the loader, the initrd or userspace. */
 static int get_stamp(sd_bus *b, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *arg, sd_bus_error *error)
 {
@@ -289,8 +289,8 @@ static int change_session(const char *arguments, bool type)
         return -EINVAL;
     opens = !type && strcmp(s->state, "opening") == 0;
     memcpy(type ? s->type : s->state, value, sizeof(value));
-    /* The signal of logind never contains State either, and logind sends no signal when a session
-     * leaves the state "opening". */
+    /* As in logind, the signal never contains State, and no signal is sent when a session leaves
+     * the state "opening". */
     if (opens)
         return 0;
     return sd_bus_emit_properties_changed(bus, s->path, "org.freedesktop.login1.Session",

@@ -4,9 +4,9 @@
  *
  *     tool-mkpack [OPTION…] OUTPUT MOUNTPOINT…
  *
- * The pack has one volume per mount point. Standard input has one line per file or directory: PATH,
- * or PATH<TAB>OFFSET<TAB>LENGTH for a range of it (several lines per file are allowed); a plain
- * PATH is read whole. Paths begin with a mount point.
+ * The pack has one volume per mount point. Each line of standard input names a file or directory:
+ * PATH for all of it, or PATH<TAB>OFFSET<TAB>LENGTH for a range of a file, which may have several
+ * such lines. Paths begin with a mount point.
  *
  *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   set these fields of the pack
  *     --metadata          adds the metadata that libext2fs finds for the files and directories

@@ -17,9 +17,9 @@ USER_PACK = "login@1000"  # the UID of the bench's user (lib/tree.py)
 # Learning runs at idle priority: on a busy machine it takes long.
 LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 
-# No person types a name and a password in less time. The bench's PAM service does not show whether a
-# login is automatic. headstartd then counts a session that begins within two seconds after the boot
-# as an automatic login (src/daemon/stages-decide.c).
+# No person types a name and a password in less time. The bench's PAM service does not show whether
+# a login is automatic. headstartd then counts a session that begins within two seconds after the
+# boot as an automatic login (src/daemon/stages-decide.c).
 TYPING_S = 3
 
 

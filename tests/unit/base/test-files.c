@@ -140,8 +140,8 @@ static void temporary_files_of_killed_writers_go(void **state)
     assert_int_equal(count_temporaries("t"), 2);
 }
 
-/* After writers of one file were killed at any moment, the file is whole, and at most one temporary
- * file is left. */
+/* If writers of one file are killed, each at another moment, at most one temporary file is left.
+ * The next write removes it. */
 static void killed_writers_leave_one_temporary_at_most(void **state)
 {
     static char data[1 << 20];
