@@ -439,7 +439,8 @@ newer_version() {
     put_trace 20261104T080000 boot
     run --separate-stderr -0 hs learn
     assert_one_error_line "$stderr"
-    # The message names the size as the reason, so the trace was not expanded and parsed.
+    # The message names the size and no error of the parser: the trace was refused before it was
+    # parsed.
     [[ $stderr == *"20261103T080000-boot.json: too large: it expands to more than the limit of 64.0M; set aside" ]]
     [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
     [ "$(zcat "$HS_STATE/model.json" | jq '.learned | length')" -eq 3 ]
@@ -539,7 +540,7 @@ newer_version() {
     refused 1 "model.json: No space left on device" learn
     cmp "$HS_STATE/model.json" "$HS_TMP/before"
     [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 2 ]
-    [ "$(ls "$HS_STATE" | wc -l)" -eq 3 ] # and no temporary file
+    [ "$(ls "$HS_STATE" | wc -l)" -eq 3 ] # the model, the traces and `fill`: no temporary file
 }
 
 @test "learn: two processes wait for one another" {

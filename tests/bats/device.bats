@@ -11,7 +11,7 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-# learned: makes a file, and learns a boot that read it, on the mounted filesystem.
+# learned: makes a file on the mounted filesystem, and learns a boot that read this file.
 learned() {
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
     head -c 4000000 /dev/urandom >"$HS_MNT/usr/bin/app"
@@ -145,7 +145,8 @@ swept() {
     plan
     cp "$HS_STATE/devices.json" "$HS_TMP/before"
     delays on
-    # The files that the plan reads are cached, so only the measurement needs the disk.
+    # A dry run reads the files that a plan needs into the cache. The plan below then needs the disk
+    # only to measure it.
     plan --dry-run >/dev/null
     echo pause >"$HS_TMP/fuse/control"
     local start end

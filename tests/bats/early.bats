@@ -27,8 +27,9 @@ with_pack() {
     echo pack >"$HS_MNT/var/lib/headstart/boot.pack"
 }
 
-# stand_in LINE…: writes a script that replaces headstart-replay, below the root filesystem. `tell
-# TEXT` sends a message to $NOTIFY_SOCKET.
+# stand_in LINE…: writes a Python script with these lines, which replaces headstart-replay. The root
+# filesystem contains it, too. tell(TEXT) sends a message to $NOTIFY_SOCKET, and note(TEXT) appends
+# a line to HS_TMP/noted.
 stand_in() {
     REPLAY=$HS_TMP/stand-in
     {
@@ -293,7 +294,8 @@ as_pid_1() {
     need_strace
     local program
     for program in "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
-        # ld.so starts a program that is linked dynamically, as programs with sanitizers are.
+        # A dynamically linked program, such as one with sanitizers, begins with the system calls of
+        # ld.so.
         if readelf -lW "$program" | grep -q INTERP; then
             continue
         fi

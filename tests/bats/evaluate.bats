@@ -83,19 +83,21 @@ refused() {
         # change.
         grep -q '"path_delta":\[3,2\]' "$T/$i.json"
     done
-    # If the cache has room for both files, 4 of 6 opens are hits. Half of the 16 events are for
-    # training, which is exactly the first session.
+    # Each session has 8 events: its begin, 6 opens and its end. The first half of the 16 events,
+    # which is the first session, is for training. If the cache has room for both files, 4 of the 6
+    # opens of the second session are hits.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_objects == 6 and .n_cached == 4' <<<"$output"
     # If the cache has room for one file, each file evicts the other.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=1files "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_cached == 0' <<<"$output"
-    # A cache of 5,000 bytes holds B (4096), never A (12288).
+    # A cache of 5,000 bytes can hold A (4,096 bytes), but not B (12,288 bytes). The second and the
+    # third open of A are hits.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=5000 "$T"
     jq -e '.predictors[0] | .n_cached == 2' <<<"$output"
     # After one session the predictor last-successor knows that B follows A and that A follows B. Of
-    # six uses only the first, which follows nothing, is not predicted. A read takes 1 s, so no read
-    # ends in time.
+    # six uses only the first, which follows nothing, is not predicted. Only B is read ahead, once,
+    # because both files are in the cache afterwards. This read takes 1 s, so it ends too late.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=last-successor \
         --io-latency=1s "$T"
     jq -e '.predictors[0] | .n_selected == 5 and .hit_rate == 5 / 6 and .n_reads == 1
@@ -322,7 +324,8 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
     jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
     # No other predictor has a hit rate that is more than one percentage point higher. Predictors
-    # whose hit rates come close to that of the mixture read more files that are not used.
+    # whose hit rates are less than ten percentage points lower waste a larger share of what they
+    # read.
     jq -e "all(.predictors[]; .hit_rate < $(rate mixture hit_rate) + 0.01)" <<<"$output"
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
@@ -343,8 +346,8 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
-    # If the budget of the naive predictor is so small that it wastes about as much as the mixture,
-    # it has more than twice as many misses as the mixture.
+    # If the budget of the naive predictor is so small that it wastes about as much as the mixture
+    # with a bound of 20 %, it has more than twice as many misses as this mixture.
     run -0 hs evaluate --stage=session --budget=50% --waste=20% --no-timing --predictor=mixture --json=short "$HS_TMP/days"
     local wide=$output
     run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
@@ -409,7 +412,7 @@ rate() {
         --predictor=naive,mixture --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) < 0.85 * $(rate mixture hit_rate)"
     jq -e '.order == "probability"' <<<"$output"
-    # With the defaults, no predictor is better than the oracle.
+    # With the defaults, no predictor has a smaller log loss than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
         jq -e '(.predictors | length) == 16' <<<"$output"

@@ -12,8 +12,8 @@ setup() {
     OTHER=$HS_TMP/other # the state of the importing machine
 }
 
-# recorded N: learns the first N traces of the recorded days, which contain a login and a session a
-# day of each of two people.
+# recorded N: learns the first N traces of the recorded days. On each day each of two people has one
+# login and one session.
 recorded() {
     mkdir -p -m 700 "$HS_STATE/traces"
     local f
@@ -44,7 +44,7 @@ paths() {
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
     jq -e '(.learned | [.[]] | flatten | length == 0) and (has("chains") | not)' "$HS_TMP/out.model"
     ! grep -q -e bench -e second "$HS_TMP/out.model" || false
-    # Without --output=, standard output has the same content as the file.
+    # Without --output=, export writes the same content to standard output.
     hs export >"$HS_TMP/out2.model"
     cmp "$HS_TMP/out.model" "$HS_TMP/out2.model"
 }
@@ -56,7 +56,7 @@ paths() {
     jq -e '.n_models == 1 and .n_files > 500' <<<"$output"
     [ "$(stat -c %a "$OTHER")" = 700 ]
     cmp <(jq -S .stages <(zcat -f "$OTHER/model.json")) <(jq -S .stages "$HS_TMP/out.model")
-    # The import keeps the machine's own sessions, chains and traces.
+    # The import keeps the list of learned traces, the chains, and what was learned of each user.
     before=$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))
     hs import --quiet "$HS_TMP/out.model"
     [ "$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))" -eq "$before" ]

@@ -11,7 +11,8 @@ setup() {
     need_command mkfs.ext4
 }
 
-# inject SCENARIO: lets one call site in 24 fail. Call sites are identified by unwinding the stack.
+# inject [OPTION…] SCENARIO: lets one call site in 24 fail, unless an option --every= says otherwise.
+# Call sites are identified by unwinding the stack.
 inject() {
     need_binary "$HS_BUILD/tests/faults/libfaults.so"
     grep -q __asan_init "$HEADSTART" || skip "programs without the sanitizers have no unwind tables"
@@ -59,8 +60,9 @@ inject() {
 @test "faults: a disk whose reads hang, fail, come late or in part holds no boot beyond the deadline" {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-mkpack"
-    # The machine that runs the tests may be busy. The margin is below what a late read takes beyond
-    # the deadline, so a boot that waits for such a read still fails the test.
+    # The margin is larger than the default, because the machine that runs the tests may be busy. It
+    # is smaller than the time that a late read takes beyond the deadline, so a boot that waits for
+    # such a read still fails the test.
     "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD" --margin=0.9
 }
 

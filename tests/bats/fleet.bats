@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Tests the job that adds up the models of a fleet (data/fleet) without Spark. tests/fleet/run tests
-# it with Spark.
+# Tests, without Spark, the job that adds up the models of a fleet (data/fleet). tests/fleet/run
+# tests the job with Spark.
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -12,9 +12,9 @@ setup() {
     need_command xz
 }
 
-# recorded N: learns the first N traces of the recorded days, which contain a login and a session a
-# day of each of two people. Adds packs, files that were set aside, and a file that does not belong
-# to headstart.
+# recorded N: learns the first N traces of the recorded days. On each day each of two people has one
+# login and one session. Adds packs, files that were set aside, and a file that does not belong to
+# headstart.
 recorded() {
     need_loop
     hs_filesystem ext4 64

@@ -36,7 +36,8 @@ fails() {
         readelf --file-header --wide "$p" | grep -q 'Type: *DYN ' || fails "$p" "not position-independent"
         readelf --dynamic --wide "$p" >"$HS_TMP/dynamic"
         grep -q '(FLAGS_1).* PIE' "$HS_TMP/dynamic" || fails "$p" "no PIE"
-        # Full RELRO: all symbols are bound at the start, then the table becomes read-only.
+        # Full RELRO: all symbols are bound at the start, then the global offset table becomes
+        # read-only.
         grep -q '(FLAGS_1).* NOW' "$HS_TMP/dynamic" || fails "$p" "bound lazily"
         readelf --program-headers --wide "$p" >"$HS_TMP/headers"
         grep -q 'GNU_RELRO' "$HS_TMP/headers" || fails "$p" "no RELRO"
@@ -49,7 +50,8 @@ fails() {
     [ "$(option optimization)" != 0 ] || skip "_FORTIFY_SOURCE needs optimization"
     local p
     for p in "${PROGRAMS[@]}"; do
-        # A statically linked program contains the functions itself. libc calls some of them, too.
+        # A statically linked program contains the functions itself. This proves less, because libc
+        # calls some of them, too.
         if readelf --dynamic "$p" | grep -q '(NEEDED)'; then
             nm --dynamic "$p" | sed -n 's/.* U //p'
         else

@@ -177,8 +177,8 @@ hs_cold() {
     mount -o "${HS_COLD_OPTIONS:-relatime}" "$device" "$target"
 }
 
-# hs_reads [DEVICE], hs_sectors [DEVICE]: print the read requests and sectors that the device has
-# served.
+# hs_reads [DEVICE]: prints how many read requests the device has served. hs_sectors [DEVICE]: prints
+# how many sectors it has read.
 hs_reads() {
     awk '{ print $1 }' "/sys/block/$(basename "${1:-$HS_LOOP}")/stat"
 }
@@ -233,8 +233,8 @@ hs_kill() {
     [ -z "${2:-}" ] || rm -f "$2"
 }
 
-# hs_listen FILE: appends what a program notifies (sd_notify(3)) through the socket HS_TMP/notify to
-# the file, one message per line.
+# hs_listen FILE: makes the notification socket HS_TMP/notify (sd_notify(3)). Messages to this socket
+# are appended to the file, each with a newline at its end.
 hs_listen() {
     : >"$1"
     rm -f "$HS_TMP/notify"
@@ -285,7 +285,7 @@ refused() {
     [ -z "$output" ]
 }
 
-# hs_data_dir: prints the directory below the root in which this build searches its data.
+# hs_data_dir: prints the directory below the root in which this build looks for its data.
 hs_data_dir() {
     strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
 }

@@ -56,8 +56,8 @@ told() {
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     hs_wait 10 told "restart --no-block headstart-refresh.timer"
     [ ! -e "$HS_STATE" ]
-    # The hook also leaves a request, with or without systemd. If no unit can be started, the
-    # refresh at the next boot finds this request.
+    # If the state directory exists, the hook also leaves a request there, with or without systemd.
+    # If no unit can be started, the refresh at the next boot finds this request.
     mkdir "$HS_STATE"
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     [ -e "$HS_STATE/refresh-wanted" ]

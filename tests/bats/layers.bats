@@ -135,8 +135,8 @@ allowed_symbol() {
     [[ $1 =~ ^($libc|$stdlib|$ctype|$format|$libm|$json|$compiler)$ ]]
 }
 
-# check_purity LIBRARY CORE: checks that every symbol that LIBRARY needs is allowed, or that LIBRARY
-# or CORE defines it.
+# check_purity LIBRARY CORE: checks every symbol that LIBRARY needs. The symbol must be allowed, or
+# LIBRARY or CORE must define it.
 check_purity() {
     local symbol bad=0 n=0
     [ -e "$1" ]
@@ -271,8 +271,8 @@ libraries_of() {
     need_command python3
     run -0 tests/unused-functions
     [ -z "$output" ]
-    # The search finds functions that no source uses. A comment does not count as a use, and neither
-    # does DEFINE_CLEANUP().
+    # The search finds functions that no source uses. Comments and strings do not count as uses, and
+    # _cleanup_(a_freep) counts as a use of a_free().
     mkdir -p "$HS_TMP/src/x"
     cat >"$HS_TMP/src/x/a.h" <<'END'
 int a_used(int x);
@@ -393,7 +393,7 @@ man_options() {
             return 1
         }
     done
-    # The description as JSON has what --help shows.
+    # With --json, --help lists the same verbs and options.
     diff <("$HEADSTART" --json=short --help | jq -r '.verbs[].name') <(verbs)
     diff <("$HEADSTART" --json=short --help | jq -r '.options[].name' | sort) <(long_options)
     zsh -n data/completions/_headstart

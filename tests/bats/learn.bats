@@ -38,8 +38,8 @@ knows_all() {
     jq -e '.n_learned == 0' <<<"$output"
 }
 
-# limited ARGUMENT…: runs headstart with as much address space as the unit may use memory
-# (MemoryMax=256M).
+# limited ARGUMENT…: runs headstart with at most 256 MiB of address space. The units may use as much
+# memory (MemoryMax=256M).
 limited() {
     prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" "$@"
 }
@@ -51,7 +51,7 @@ limited() {
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
-    # Of the flood, headstart learns as many files as one user's share of the bytes of paths allows.
+    # One user's share of the bytes of paths has room for only some hundred files of the flood.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
     # Both traces are known, so learning again reads neither of them.
     knows_all limited

@@ -3,8 +3,8 @@
 # machine` after `load helpers`. The system is on an ext4 of its own, with the build installed. Control groups are
 # those of version 2, without the controllers that the host's version 1 hierarchies own. The kernel is the host's.
 
-# machine_tree NAME: makes HS_MNT a tree of tests/vm (d12-text, d13-text), with the build installed. Call it
-# without a subshell.
+# machine_tree NAME: unpacks a tree of tests/vm (d12-text, d13-text) into a new filesystem on HS_MNT, and installs
+# the build there. Call it without a subshell.
 machine_tree() {
     local cache=${HEADSTART_VM_CACHE:-/var/cache/headstart-vm} tar
     need_command systemd-nspawn mmdebstrap nsenter meson

@@ -106,7 +106,8 @@ refused() {
     # drops.
     learn whole "$HS_TMP"/t/{1,2,3,4,boot,5,6,7}.json "$HS_SOURCE/tests/fixtures/trace-small.json"
     merge ../sum --prune=1 a b c d e
-    # Only the times of learning differ, because the clocks of machines differ.
+    # The two models are not equal byte for byte, because each learned trace is stored with the time
+    # that the clock of its model then showed.
     run -0 hs show --json=short whole
     local whole=$output
     run -0 hs show --json=short ../sum
@@ -315,7 +316,7 @@ has() {
     merge ../raw --min-machines=1 raw1 raw2
     run -0 hs show --json=short ../raw
     jq -e '.n_files == 0 and (.stages | length) == 0' <<<"$output"
-    # A model cannot state that it comes from many machines.
+    # With --per-machine, even the sum of four models counts as one machine.
     merge ../forged 1 1 1 1
     run -0 hs merge --json=short --output=../forged2 --per-machine ../forged 2
     jq -e '.[0].n_machines == 1 and .[2].n_machines == 2' <<<"$output"

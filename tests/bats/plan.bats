@@ -250,7 +250,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     plan --uid=4001 <<<"$p"
     planned '[.volumes[].files[].path] | sort == ["mine", "private", "root", "sticky/mine-below"]'
     planned '.summary.skipped.owner == 5'
-    # Another account is another user, even if it belongs to the same person.
+    # The set of user 4002 contains the files of root and of that user.
     plan --uid=4002 <<<"$p"
     planned '[.volumes[].files[].path] | sort == ["root", "theirs"]'
     # The set for all users contains only files of root.

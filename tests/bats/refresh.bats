@@ -91,7 +91,7 @@ nothing_skipped() {
         [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$i" | tr -d ' ')" -ge \
             "$(stat -c %s "$HS_MNT$i")" ] || echo "not whole: $i" >>"$HS_TMP/not-whole"
     done
-    # The machine may reclaim a page at any time, so not all pages need to be resident at once.
+    # The kernel may reclaim a page at any time, so up to four files may be incomplete.
     [ "$(cat "$HS_TMP/not-whole" 2>/dev/null | wc -l)" -le 4 ]
     run -0 hs refresh
     [[ $output == "0 files changed,"*"nothing to do." ]]
@@ -170,7 +170,8 @@ metadata() {
     mkdir -p "$HS_MNT/home/user"
     new /home/user/.profile
     learned /bin/app /opt/tool/a /srv/a /srv/b /home/user/.profile
-    # The mount points look as they do without their filesystems.
+    # /opt and /home are now as empty as mount points without their filesystems. In /srv, `a` is
+    # left, so `b` was removed.
     rm -r "$HS_MNT"/opt/tool "$HS_MNT/home/user" "$HS_MNT/srv/b"
     run -0 hs refresh --json=short
     jq -e '.n_gone == 1 and .n_unknown == 2 and .planned' <<<"$output"
