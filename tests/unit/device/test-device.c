@@ -296,7 +296,7 @@ static void load_does_not_make_a_device_seek(void **state)
         fail_msg("%u of %u devices", wrong, all);
 }
 
-/* Two thirds of the device were never written. */
+/* Two thirds of the device were never written: reads there return zeros at once. */
 static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
 {
     DeviceSamples *samples = calloc(1, sizeof(*samples));

@@ -117,7 +117,7 @@ static void test_empty_files(void **state)
 }
 
 /* A budget that exceeds the cache is refused if the size of the cache is in bytes. If the size is
- * in files, no file is read in vain. */
+ * in files, a prediction reads at most as many files as the cache holds. */
 static void test_budget_over_cache(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

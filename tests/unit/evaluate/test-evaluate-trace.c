@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests recorded traces as input of the simulator: order, sessions, numbers of names over several
- * traces, sizes, and invalid traces. */
+/* Tests recorded traces as input of the simulator: order, sessions, sizes, invalid traces, and one
+ * number for a name that several traces contain. */
 
 #include "evaluate/trace-input.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"

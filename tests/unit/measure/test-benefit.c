@@ -95,7 +95,8 @@ static void test_gain(void **state)
     assert_int_equal(b.n_since_control, 2);
     assert_false(b.harmful);
     assert_int_equal(benefit_control_interval(&b, 5, START + N * DAY), 101);
-    /* The last control session was on day 37. */
+    /* The last control session was on day 37. If a login without replay takes more than 10 s, the
+     * next control session follows at least 48 hours later. */
     assert_int_equal(benefit_control_interval(&b, 12, START + 38 * DAY), 0);
     assert_int_equal(benefit_control_interval(&b, 12, START + 39 * DAY), 101);
 }
@@ -136,8 +137,8 @@ static void test_unknown(void **state)
     assert_false(b.harmful);
 }
 
-/* Adds sessions of a user, one a day. One in three is a control session of 10 s. The others take
- * `replayed` seconds. */
+/* Adds sessions of a user, one a day. One in three is a control session of about 10 s. The others
+ * take about `replayed` seconds. */
 static size_t add_logins(EffectSession *v, usec_t *starts, size_t n, size_t n_new, uint32_t user,
                          double replayed)
 {
@@ -157,8 +158,8 @@ static void test_users(void **state)
     Benefit b = {0};
     size_t n;
 
-    /* The sessions of one user look harmful, and are most of all sessions. They decide for this
-     * user, but not for the others. */
+    /* Replay looks harmful in the sessions of one user, who has most of the sessions. These
+     * sessions decide for this user, but not for the others. */
     n = add_logins(v, starts, 0, 60, 1000, 20);
     n = add_logins(v, starts, n, 12, 1001, 5);
     assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
@@ -185,7 +186,7 @@ static void test_users(void **state)
     assert_true(benefit_is_harmful(&b, 1002));
     assert_int_equal(b.n_harmed_users, 2);
 
-    /* A single user decides. */
+    /* If there is only one user, the sessions of this user decide for all. */
     n = add_logins(v, starts, 0, 60, 1000, 20);
     assert_int_equal(benefit_judge(v, starts, n, now, &b), 0);
     assert_true(b.harmful && b.slower);

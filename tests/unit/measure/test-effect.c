@@ -35,7 +35,7 @@ static size_t count_pairs(unsigned m, unsigned n, double error)
     return k;
 }
 
-/* Compares the exact distribution with enumeration, for all small samples. */
+/* Compares the exact distribution with enumeration, for all small numbers of sessions. */
 static void test_pairs_enumerated(void **state)
 {
     for (unsigned m = 1; m <= 6; m++)
@@ -49,8 +49,8 @@ static void test_pairs_enumerated(void **state)
         }
 }
 
-/* Compares with tabulated critical values of U for two-sided 0.05, plus 1 (Mann and Whitney;
- * Hollander, Wolfe, Chicken, table A.6). */
+/* Compares with the tabulated critical values of U for a two-sided error of 0.05 (Mann and Whitney;
+ * Hollander, Wolfe, Chicken, table A.6): k is the critical value plus 1. */
 static void test_pairs_tables(void **state)
 {
     static const struct {

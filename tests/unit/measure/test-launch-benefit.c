@@ -31,8 +31,8 @@ static void add_starts(LaunchRecord *items, size_t n, size_t step, const char *a
     }
 }
 
-/* Replay halves the time of one application, and makes another, which takes ten times as long, 20 %
- * slower. */
+/* Replay halves the start time of one application. The start time of another, which is ten times as
+ * long, becomes 20 % longer. */
 static void each_application_has_an_effect_of_its_own(void **state _unused_)
 {
     LaunchRecord items[80] = {0};
@@ -75,7 +75,7 @@ static void starts_from_memory_and_after_upgrades_are_left_out(void **state _unu
     add_starts(items, 6, 1, "/bin/x", 1000000, 2000000);
     memcpy(items[1].boot_id, items[0].boot_id, sizeof(items[0].boot_id));
     items[3].packages_usec = items[5].packages_usec = 2;
-    items[5].boot_id[0] = 0; /* an older line */
+    items[5].boot_id[0] = 0; /* a line of an older version has no boot ID */
     snprintf(items[4].application, sizeof(items[4].application), "/bin/y");
     assert_int_equal(launch_benefits_compute(&l, 7 * DAY, &b), 0);
     for (size_t i = 0; i < l.n; i++)

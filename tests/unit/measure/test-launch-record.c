@@ -67,7 +67,7 @@ static void starts_are_found_in_a_session(void **state _unused_)
     add_opens(t, panel, USEC_PER_SEC, USEC_PER_MSEC, 50);
     add_opens(t, editor, 10 * USEC_PER_SEC, 100 * USEC_PER_MSEC, 21);
     add_opens(t, tool, 12 * USEC_PER_SEC + 1, 1, 19);
-    add_opens(t, editor, 20 * USEC_PER_SEC, USEC_PER_MSEC, 50); /* after its start */
+    add_opens(t, editor, 20 * USEC_PER_SEC, USEC_PER_MSEC, 50); /* after the end of its start */
     add_opens(t, editor, 61 * USEC_PER_SEC, USEC_PER_MSEC, 30);
     assert_int_equal(launch_records_from_trace(t, &l), 0);
     assert_int_equal(l.n, 2);

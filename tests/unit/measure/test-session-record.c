@@ -52,7 +52,8 @@ static void test_round_trip(void **state)
     assert_memory_equal(line, again, n);
 }
 
-/* Every truncated line is refused, and every changed byte is refused or read without harm. */
+/* Every truncated line is refused, and a line with one changed byte is refused or read without
+ * harm. */
 static void test_damage(void **state)
 {
     _cleanup_free_ char *line = NULL;
@@ -106,7 +107,7 @@ static void test_refused(void **state)
     refuse(HEAD ",\"start_realtime_usec\":1,\"planned\":[0,0,0,0,0,0,0,0,0,1],"
                 "\"opened\":[0,0,0,0,0,0,0,0,0,\"\"]}",
            -EBADMSG);
-    /* A later version may add members and flags. */
+    /* A later version may add members. */
     assert_int_equal(
             session_record_from_line(HEAD ",\"start_realtime_usec\":1,\"new\":[1]}",
                                      strlen(HEAD ",\"start_realtime_usec\":1,\"new\":[1]}"), &t),

@@ -447,7 +447,7 @@ static void append(char **text, size_t *n, size_t *allocated, const char *s)
 }
 
 /* Returns the text of a model with n_histories histories of n_applications applications. Each
- * application has a chain with the next n_next. */
+ * application has a chain with each of the n_next applications after it. */
 static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_histories)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -522,8 +522,8 @@ static size_t data_bytes(void)
     return kib * 1024;
 }
 
-/* json-c uses fifty bytes per number. Our reader may take memory only for the text and the model.
- */
+/* json-c uses fifty bytes per number. Our reader may take three times the size of the text, in
+ * addition to the text itself. */
 static void reading_takes_four_times_the_text(void **state)
 {
     _cleanup_free_ char *text = text_of_habits(1000, 51, 2), *again = NULL;

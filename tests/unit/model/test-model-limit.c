@@ -5,8 +5,8 @@
 #include "trace/trace-trim.h"
 #include "util/model-util.h"
 
-/* Returns "A>PREFIX0=0-1 A>PREFIX1=0-1 ...": application A opens n files, each with one resident
- * page. */
+/* Returns "A>PREFIX0000=0-1 A>PREFIX0001=0-1 ...": application A opens n files, each with one
+ * resident page. */
 static char *uses(const char *prefix, size_t n)
 {
     char *text = calloc(n + 1, 32);
@@ -98,7 +98,7 @@ static void a_user_keeps_what_most_sessions_use(void **state)
         assert_true(stage_has(m, STAGE_LOGIN, 1000, path));
     }
     assert_int_not_equal(model_find_file(m, "/bin/A"), MODEL_NONE);
-    /* Of the files that were used once, the first of the session stays. */
+    /* Of the files that were used once, those that the session used first stay. */
     assert_true(stage_has(m, STAGE_LOGIN, 1000, "/f/a0000"));
     assert_false(stage_has(m, STAGE_LOGIN, 1000, "/f/a0399"));
     assert_int_equal(model_find_file(m, "/f/a0399"), MODEL_NONE);
@@ -218,7 +218,7 @@ static void a_trace_loses_files_with_all_that_refers_to_them(void **state)
         assert_int_equal(trace_format_path(t, t->files[i].path, path, sizeof(path)), 0);
         assert_true(strcmp(path, "/bin/B") != 0 && strcmp(path, "/f/z") != 0);
     }
-    /* B's accesses to remaining files have no application. */
+    /* B's accesses to files that remain have no application any more. */
     assert_int_equal(t->accesses[t->n_accesses - 1].application, TRACE_NONE);
     free(keep);
     trace_free(t);

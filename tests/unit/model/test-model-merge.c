@@ -10,7 +10,7 @@
 #include "util/model-util.h"
 #include "util/synthetic.h"
 
-/* Makes a model of one session, which is merged with nothing. */
+/* Makes the model of one session, without a merge. */
 static Model *model_of_session(const Trace *t, usec_t now)
 {
     Model *m;
@@ -163,7 +163,7 @@ static void the_memory_of_traces_merges_too(void **state)
         model_free(single[i]);
 }
 
-/* A trace that both learned is remembered once, with the later time. (Its sessions count twice: the
+/* A trace that both learned is remembered once, with the later time. (Its session counts twice: the
  * caller ensures that merged models contain different sessions.) */
 static void a_trace_known_to_both_is_remembered_once(void **state)
 {

@@ -124,7 +124,7 @@ static void what_has_decayed_is_gone(void **state)
             session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
     assert_int_equal(m->n_stages, 1);
     assert_int_equal(m->n_files, 2);
-    assert_int_equal(m->n_learned, 3); /* but it will not be learned again */
+    assert_int_equal(m->n_learned, 3); /* the decayed traces are remembered, too */
     free(m->learned);
     m->learned = NULL;
     m->n_learned = fresh->n_learned = 0;
@@ -345,7 +345,7 @@ static void the_latest_learned_are_remembered(void **state)
 }
 
 /* On a machine without a clock all traces have the same time. An old trace is older than all traces
- * that are listed. In both cases the next run does not learn a trace again. */
+ * that are listed. In both cases a trace that was just learned is remembered. */
 static void traces_of_any_time_are_remembered(void **state)
 {
     static const usec_t starts[] = {USEC_PER_SEC, T0 - 9 * H};
@@ -356,7 +356,8 @@ static void traces_of_any_time_are_remembered(void **state)
         for (unsigned i = 0; i < MODEL_LEARNED_MAX; i++)
             learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, 0, "A>x", NULL));
         for (unsigned i = 0; i < 40; i++) {
-            /* Later traces come first in the order of equal times. */
+            /* Each trace starts before the previous ones: among equal times it would be dropped
+             * first. */
             Trace *t = session(STAGE_BOOT, UID_INVALID, starts[k] + (40 - i), 0, "A>x", NULL);
 
             learn(&m, t);
@@ -478,8 +479,8 @@ static void a_clock_that_runs_back_wipes_nothing(void **state)
     }
 }
 
-/* The model was made while the clock ran ahead. The model is set back, and its weights keep their
- * proportions. */
+/* The model was made while the clock ran ahead. The clock of the model is set back, and the weights
+ * keep their proportions. */
 static void a_model_from_the_future_is_brought_back(void **state)
 {
     usec_t future = T0 + 50 * DECAYED_SUM_SPAN * H + 7 * H;
@@ -665,7 +666,7 @@ static void assumptions_are_pruned(void **state)
     assert_int_equal(model_prune(&m, 0.01), 0);
     assert_true(decayed_sum_is_zero(m->stages[0].files[0].assumed));
     assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
-    /* After two generations the control session is forgotten; after one it is not. */
+    /* After two generations the session without replay is forgotten; after one it is not. */
     learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
                            "A>x=2-5", NULL));
     learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, TRACE_REPLAYED,

@@ -191,7 +191,7 @@ static void rare_files_are_dropped(void **state)
     }
 }
 
-/* A stage, an application and a use are rare although their files are not. */
+/* A stage and two uses are rare although their files are not. */
 static void rare_uses_are_dropped(void **state)
 {
     _cleanup_model_ Model *sum = model_new(H);

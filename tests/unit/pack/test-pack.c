@@ -22,8 +22,8 @@
         .probability = p                                                                   \
     }
 
-/* The content of a pack with two volumes, a directory and an empty file. All data is on the stack
- * of the test. */
+/* The content of a pack with two volumes, a directory and an empty file. Nothing in it is
+ * allocated. */
 typedef struct Fixture {
     PredictedRange metadata[2];
     PackContentFile files[3], more_files[1];
@@ -209,7 +209,7 @@ static Parts parts_of(void *buf)
     return p;
 }
 
-/* Breaks one rule, corrects the checksum, and expects that error. */
+/* Breaks one rule, corrects the checksum, and expects `error`. */
 #define REFUSED(error, ...)                                             \
     do {                                                                \
         _cleanup_free_ void *_buf = NULL;                               \

@@ -428,7 +428,8 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     located_plan_free(l);
 }
 
-/* Returns the path of the first data range in the pack; *ret_n is the number of data ranges. */
+/* Returns the path of the file of the pack's first data range, or NULL; *ret_n is the number of
+ * data ranges. */
 static const char *first_kept(const PackContent *c, size_t *ret_n)
 {
     *ret_n = c->volumes[0].n_data;

@@ -98,8 +98,9 @@ static void nothing_is_gained_where_nothing_waits(void **state)
     assert_int_equal(predict(&x).best, POLICY_OFF);
 }
 
-/* Nothing is computed: a stage that only reads takes at least as long as the device needs. 200
- * reads of 100 kB take 200 * (1 + 1) ms one after the other. */
+/* A stage that only reads takes at least as long as the device needs. Each of the 200 reads of 100
+ * kB takes 1 + 1 ms, 400 ms in all. At least 5 % of a stage count as computing, so 380 ms are
+ * reading. */
 static void only_reads(void **state)
 {
     Example x;
@@ -113,7 +114,7 @@ static void only_reads(void **state)
     /* A device that serves 64 requests at once: 20 MB take 200 ms, and the latencies overlap. */
     example(&x, &deep, 200, 100000, 800 * MSEC, 760 * MSEC);
     assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
-    assert_true(hold > 200 * MSEC && hold < 260 * MSEC); /* and the start of the program */
+    assert_true(hold > 200 * MSEC && hold < 260 * MSEC); /* 200 ms, and the program's start */
     assert_about(t, hold + 40 * MSEC, 0.01);             /* 5 % of 800 ms are computed */
     assert_true(predict(&x).usec[POLICY_GATE] <= t);
 }
@@ -141,7 +142,8 @@ static void reading_overlaps_with_computing(void **state)
     p = predict(&x);
     assert_true(p.usec[POLICY_CONCURRENT] >= 200 * MSEC);
     assert_true(p.usec[POLICY_CONCURRENT] <= 260 * MSEC);
-    /* The gate that reads everything first cannot overlap, but the one that reads a part can. */
+    /* A gate that reads everything first cannot overlap reading with computing, but a gate that
+     * reads only a part first can. */
     assert_true(p.usec[POLICY_GATE] <= p.usec[POLICY_CONCURRENT] + 20 * MSEC);
     assert_true(p.best == POLICY_CONCURRENT || (p.best == POLICY_GATE && !p.gate_whole));
     assert_int_equal(p.reason, POLICY_REASON_FASTEST);
@@ -159,7 +161,7 @@ static void metadata_gains_its_share(void **state)
     assert_int_equal(stage_time_replayed(&x.f, true, 0, 0, &some, NULL), 0);
     assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &all, NULL), 0);
     assert_true(all < some && some < USEC_PER_SEC);
-    assert_true(some > 550 * MSEC); /* 200 ms computed, half of 800 ms waited */
+    assert_true(some > 550 * MSEC); /* 200 ms of computing and half of 800 ms of waiting */
 }
 
 static void a_slow_disk_is_swept(void **state)
@@ -266,7 +268,7 @@ static void a_faster_device_takes_no_longer(void **state)
     }
 }
 
-/* A longer hold only delays the beginning. */
+/* A hold adds at most its own length, and 500 ms of computing follow it. */
 static void a_hold_costs_at_most_itself(void **state)
 {
     Example x;

@@ -56,7 +56,7 @@ static size_t count_pairs(const Chains *c)
     return n;
 }
 
-/* Checks that limited chains are valid. */
+/* Checks that limited chains are the same after they were written and read. */
 static void check(const Chains *c)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;

@@ -19,8 +19,8 @@ static Chains *make(void)
 }
 
 /* Adds one session of a user at `at`. The named applications start a minute and a half after each
- * other. Each application runs for half a minute beyond the next start, so that two successive
- * applications overlap. An application with a small letter exits before the next one starts. */
+ * other. An application with a capital letter runs for half a minute beyond the next start, so that
+ * it overlaps with the next application. Any other application exits before the next one starts. */
 static void use(Chains *c, uint32_t user, usec_t at, const char *names)
 {
     usec_t now = MAX(c->seen, at);
@@ -197,8 +197,8 @@ static void memory_does_not_grow_with_time(void **state)
         for (unsigned i = 0; i < 4; i++) {
             char names[] = "A??B??C";
 
-            /* 120 characters, different ones each week; each appears twice, so that chains
-             * begin. */
+            /* Eight of 120 characters each week, two per session. Both appear twice, so that a
+             * chain begins. */
             names[1] = names[4] = (char)(130 + (week * 8 + i * 2) % 120);
             names[2] = names[5] = (char)(131 + (week * 8 + i * 2) % 120);
             use(c, 1000, T0 + week * H, names);
@@ -257,7 +257,8 @@ static void sessions_must_have_ended(void **state)
     assert_null(p);
 }
 
-/* Chains that were made with a wrong clock, in the year 2100, do not erase the chains of others. */
+/* Chains that were made in the year 2100 by a wrong clock do not erase the chains of others if
+ * chains_settle_clock() is called before the merge. */
 static void a_clock_that_ran_ahead(void **state)
 {
     _cleanup_chains_ Chains *future = make(), *now = make(), *untouched = make(), *c = NULL;

@@ -42,7 +42,7 @@ static Chains *make_empty(void)
     return c;
 }
 
-/* The simple method: every pair's state is tracked from the moment it was first seen. */
+/* The simple method: every pair's state is tracked from its second co-occurrence. */
 typedef struct Obvious {
     bool seen[N][N];
     unsigned co_occurrences[N][N];
@@ -240,7 +240,8 @@ static void test_fading(void **state)
     assert_true(t.starts == 0);
 }
 
-/* A clock that jumps counts as a silence of twelve hours; while it runs back, time stands still. */
+/* A clock that jumps ahead counts as a gap of twelve hours; while it runs back, time stands still.
+ */
 static void test_clock_jumps(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
@@ -537,8 +538,8 @@ static void test_bad_names(void **state)
     assert_int_equal(read_names("\"/a%00\""), -EBADMSG);
 }
 
-/* Chains of a release before the present format: the classes of ages become finer, and there are no
- * log and no weights yet. Everything else stays. */
+/* Reads chains of versions 1 and 2. They have coarser classes of ages, no log and no weights.
+ * Everything else is the same. */
 static void test_previous_versions(void **state)
 {
     static const char *const texts[] = {
@@ -623,7 +624,8 @@ static void test_version_3(void **state)
     assert_equal_chains(read, same);
 }
 
-/* Merges 131,072 machines that were never switched off during a generation of sixteen weeks. */
+/* Merges the chains of 131,072 machines that were never switched off during a generation of sixteen
+ * weeks. */
 static void test_a_large_fleet(void **state)
 {
     const usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;

@@ -255,7 +255,7 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {1, 0}}),
-                     -EBADMSG); /* equal ranges that touch must be one */
+                     -EBADMSG); /* touching ranges of equal weight must be one */
     weighted_ranges_done(&s);
 }
 

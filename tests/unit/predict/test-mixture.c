@@ -166,7 +166,7 @@ static void following_is_not_learning(void **state)
     start(m, at, 'A');
     learned = guess_within(m, at, 'B', 60 * S);
     assert_true(followed > 0.1);
-    assert_true(learned > followed); /* A, not C, started last */
+    assert_true(learned > followed); /* A started last, in the followed session C */
 }
 
 /* The longer the horizon, the larger the probability. The end of the session limits each horizon.
@@ -194,13 +194,13 @@ static void horizons(void **state)
         assert_true(i == 0 || i == N || p > probability_of(&g[i - 1], 'A'));
         assert_true(p == guess_within(same, at, 'A', tau[i]));
     }
-    assert_true(probability_of(&g[N], 'A') > 0.6); /* five times a session */
+    assert_true(probability_of(&g[N], 'A') > 0.6); /* A starts five times a session */
     for (unsigned i = 0; i <= N; i++)
         guesses_done(&g[i]);
 }
 
-/* A new user has the sessions of everybody, so the probability until the session ends equals that
- * of the known user. */
+/* The history of all users predicts for a new user. Here it has the sessions of one user only, so
+ * both users have about the same probability until the session ends. */
 static void a_new_user_has_everybodys_sessions(void **state)
 {
     _cleanup_mixture_ Mixture *m = make();

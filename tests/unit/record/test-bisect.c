@@ -95,7 +95,7 @@ static void test_random(void **state)
     }
 }
 
-/* Counts the one resident page of a file of 20 GB. The number of calls grows with the logarithm of
+/* Counts the one resident page of a file, at *arg. The number of calls grows with the logarithm of
  * the size, not with the size. */
 static int64_t count_one(void *arg, uint64_t offset, uint64_t length)
 {
@@ -267,7 +267,8 @@ static void test_error_and_nothing(void **state)
     assert_int_equal(none.n, 0);
 }
 
-/* Pages disappear while they are counted: the search ends, and finds nothing outside the device. */
+/* Pages disappear while they are counted: the search ends, and finds nothing beyond the end of the
+ * file. */
 static void test_changing(void **state)
 {
     bool resident[64];

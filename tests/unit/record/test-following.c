@@ -157,8 +157,8 @@ static uint32_t same(uint32_t object, void *arg)
     return object;
 }
 
-/* A new stage does not report continuing runs again. A run that ended before the new stage forgot
- * it is reported as an exit. */
+/* A new stage does not report continuing runs again. If the new stage drops a run that has ended,
+ * the exit of this run is reported with the present time. */
 static void test_new_stage(void **state)
 {
     World *w = *state;

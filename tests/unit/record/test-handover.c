@@ -162,7 +162,7 @@ static void what_is_stored_becomes_the_handover_again(void **state)
 
     n = store(&h, fds, names);
     assert_int_equal(n, 3);
-    /* A descriptor of another unit stays with its owner. */
+    /* A descriptor with another name stays open. */
     names[n] = strdup("other");
     fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(handover_from_descriptors(fds, names, n + 1, &again), 0);
@@ -189,7 +189,8 @@ static void without_a_connector_two_descriptors_are_stored(void **state)
     free_names(names, n);
 }
 
-/* Stores a handover, applies `change`, and expects the error; no descriptor stays open. */
+/* Stores a handover, applies `change`, and expects the error. Only descriptors named "other" stay
+ * open. */
 static void refuse(void (*change)(int *fds, char **names), int error)
 {
     _cleanup_handover_ Handover h = fake();

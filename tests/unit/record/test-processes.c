@@ -396,8 +396,8 @@ static void test_failed_execve(void **state)
     assert_int_equal(run_of(before)->n_processes, 1); /* only systemd */
 }
 
-/* chroot, on an unwatched filesystem, executes a shell that forks and executes: the child belongs
- * to the shell. */
+/* chroot, on an unwatched filesystem, executes a script that forks and then executes cat: the child
+ * belongs to the script. */
 static void test_unwatched_first(void **state)
 {
     for (int gone = 0; gone < 2; gone++) {
@@ -684,7 +684,8 @@ static uint32_t same_object(uint32_t object, void *arg)
     return object;
 }
 
-/* Adds n short runs of the user of the process. Returns the number of the last run. */
+/* Adds n short runs of children of the process. Returns the last run, or PROCESS_NONE if the table
+ * did not record it. */
 static uint32_t many_runs(uint32_t parent, uint32_t n)
 {
     uint32_t run = PROCESS_NONE;

@@ -19,7 +19,7 @@ static StageRecord begin(Stage stage)
     return s;
 }
 
-/* Calls the stage record every 20 ms during `duration`, as the recorder's timer does. */
+/* Updates the stage record every 20 ms during `duration`, as the recorder's timer does. */
 static void run_for(StageRecord *s, usec_t duration)
 {
     for (usec_t at = 0; at <= duration; at += 20 * USEC_PER_MSEC) {
@@ -45,7 +45,7 @@ static void test_short_stage(void **state _unused_)
     stage_record_done(&s);
 }
 
-/* A stage of any length has a bounded number of samples over all of it. */
+/* The samples of a stage of any length are bounded in number and cover all of the stage. */
 static void test_long_stage(void **state _unused_)
 {
     StageRecord s = begin(STAGE_LOGIN);
@@ -68,7 +68,7 @@ static void test_sessions_have_none(void **state _unused_)
     stage_record_done(&s);
 }
 
-/* Without the kernel's totals there are no samples, and totals that fall are left out. */
+/* There is no sample without the kernel's totals, nor if the totals have fallen. */
 static void test_unknown_totals(void **state _unused_)
 {
     StageRecord s = begin(STAGE_BOOT);

@@ -137,7 +137,8 @@ static void opened(Recorded *s, uint32_t what, uint32_t uid, uint32_t run)
             0);
 }
 
-/* Writes the objects in the order of stage_select() to `text`, each as "number:uid ". */
+/* Writes the objects in the order of stage_select() to `text`, each as "number:uid ", or as
+ * "number:uidr " if it was not opened. */
 static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char *text, size_t size)
 {
     _cleanup_free_ StageObject *o = NULL;

@@ -207,8 +207,8 @@ static void test_disks(void **state _unused_)
     expect_order(&p, facts, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3 | m2 m3 o3 o4 o5 d4 d5 d6 d7");
 }
 
-/* A disk that seeks or may seek has one ordered stream. So has a disk of which one volume seeks and
- * another does not. */
+/* A disk that seeks or may seek is read by one worker, in order. So is a disk of which one volume
+ * seeks and another does not. */
 static void test_engines(void **state _unused_)
 {
     for (int class = 0; class < _DEVICE_CLASS_MAX; class ++) {
@@ -235,7 +235,7 @@ static void test_engines(void **state _unused_)
     }
 }
 
-/* Many workers run only if opens read from the disk. */
+/* More than two workers run only if opens read from the disk. */
 static void test_workers(void **state _unused_)
 {
     const VolumeFacts no_device[1] = {{.mounted = true, .disk = 7}};

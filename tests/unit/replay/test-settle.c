@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-/* The tests run in the order of this file. In the first, no source exists. */
+/* The tests run in the order of this file. In the first, no file with facts about disks exists. */
 static void no_news_of_disks(void **state)
 {
     assert_int_equal(settle(root.fd, FOREVER, &signals), 0);
