@@ -8,7 +8,8 @@
 #include "base/macros.h"
 
 /* Compresses memory into a gzip member. The output depends on the input alone. The caller frees
- * *ret. Returns 0, -E2BIG (more than 4 GiB - 1), or -ENOMEM. */
+ * *ret. Returns 0, -E2BIG (the input, or the most that it can compress to, exceeds 4 GiB - 1), or
+ * -ENOMEM. */
 int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size);
 
 /* Returns true if the bytes begin as a gzip member does. */

@@ -81,8 +81,9 @@ static inline long system_call(long number, long a, long b, long c, long d)
 void entry_read_program(const uintptr_t *stack);
 
 /* Requests the program's file without waiting for its data. `stack` is the stack as the kernel
- * leaves it: the argument count, the arguments, the environment, and the auxiliary vector, each
- * ended by a zero (System V ABI). If a call fails, the program starts without this request. */
+ * leaves it (System V ABI): the argument count, then the arguments, the environment and the
+ * auxiliary vector; a zero ends each of these three. If a call fails, the program starts without
+ * this request. */
 __attribute__((used, visibility("hidden"), no_stack_protector)) void entry_read_program(
         const uintptr_t *stack)
 {

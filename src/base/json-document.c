@@ -4,10 +4,10 @@
  *
  * Why this file exists although json-c is linked: json-c allocates an object for each number. To
  * read a model of 7.3 MB (120,000 files of 22 users, the largest that learning keeps), json-c alone
- * needs 184 MB and 0.7 s. This file needs 11 MB and 0.05 s, and model_from_json(), which calls it,
- * 86 MB and 0.25 s in all (2026-11-22, Debian 12, json-c 0.16). Learning runs below MemoryMax=256M
- * with two models in memory, so json-c alone would need too much memory. A binary container would
- * be smaller still, but administrators merge, ship and read models.
+ * needs 184 MB and 0.7 s. This file needs 11 MB and 0.05 s. model_from_json(), which calls it,
+ * needs 86 MB and 0.25 s in all (2026-11-22, Debian 12, json-c 0.16). Learning runs below
+ * MemoryMax=256M with two models in memory, so json-c alone would need too much memory. A binary
+ * container would be smaller still, but administrators merge, ship and read models.
  *
  * How: json-c gets a copy of the document in which each column is replaced by [N], where N is the
  * place of the column's bracket in the text. An array with one integer in the copy is always a
@@ -179,8 +179,8 @@ static int without_columns(const char *text, size_t size, int depth, Rest *ret,
         if (*p == '[' || *p == '{')
             level++;
         else if ((*p == ']' || *p == '}') && --level < 0) {
-            /* With a negative level the depth would not limit arrays, and the scanner would read
-             * each of them to the end of the text several times. */
+            /* With a negative level, `depth` would not limit the nesting of arrays, and the scanner
+             * would read nested arrays once for each level of nesting. */
             *ret_reason = "not valid JSON";
             return -EBADMSG;
         }

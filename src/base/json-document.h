@@ -2,14 +2,14 @@
 #pragma once
 
 /* Reads JSON documents that consist of tables. json-c allocates about 50 bytes for each number,
- * even if the number has one digit. Here columns (arrays that contain only integers, or such
- * arrays) stay in the text and are read from it in their order. json-c parses the rest. Pure. */
+ * even if the number has one digit. Here columns (arrays of integers, also nested ones) stay in the
+ * text and are read from it in their order. json-c parses the rest. Pure. */
 
 #include "base/json-util.h"
 
 /* The largest number of values outside columns. json-c allocates about 100 bytes for each value, so
- * a document with more values is refused before json-c parses it. The names of the largest trace
- * are fewer. */
+ * a document with more values is refused before json-c parses it. The largest trace has fewer
+ * names than this. */
 #define JSON_VALUES_MAX (1U << 22)
 
 /* The document borrows the text, so the text must stay valid and unchanged. json_document_done()

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* If this allocation fails, the machine is out of memory. */
 /* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
  * more memory than there is, the file is too large. */
 #define MEMORY_PROBE_BYTES (1U << 20)

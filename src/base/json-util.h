@@ -69,8 +69,8 @@ bool json_add_item(struct json_object *to, struct json_object *value);
 /* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
 bool memory_is_short(void);
 
-/* Parses text into one JSON value of at most `depth` levels and nothing after it. Returns 0,
- * -EBADMSG (and a static reason), -ENOMEM. */
+/* Parses text that consists of one JSON value of at most `depth` levels. Only white space may
+ * follow the value. Returns 0, -EBADMSG (with a static string in *ret_reason), or -ENOMEM. */
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
                const char **ret_reason);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens files whose path comes from a stored file. Today the path may lead to any object, and
- * opening a device or a FIFO can have side effects. Callers therefore take three steps:
- * open_beneath(), a check of the file's type with fstat(2), and fd_reopen(). */
+/* Opens files whose path comes from a stored file. Since the path was stored, a device or a FIFO
+ * may have taken the place of the file, and opening it can have side effects. Callers therefore
+ * take three steps: open_beneath(), a check of the file's type with fstat(2), and fd_reopen(). */
 
 #include "base/macros.h"
 
@@ -47,7 +47,7 @@ int fd_reopen_noatime(int fd, int flags);
  * (buffer too small), -ESTALE (the file has no absolute path), or another negative errno. */
 int fd_get_path(int fd, char *path, size_t size);
 
-/* Writes the path below /proc of the descriptor's file into buf, for libraries that accept only a
+/* Writes the path /proc/self/fd/FD of the descriptor into buf, for libraries that accept only a
  * path. Returns buf. */
 #define FD_PROC_PATH_MAX 32
 const char *fd_proc_path(char buf[static FD_PROC_PATH_MAX], int fd);

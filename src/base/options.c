@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define OPTIONS_MAX 48U
-/* For a short option getopt returns its letter; for a long option LONG_BASE plus its id, which is
- * above all letters. */
+/* For a short option getopt returns its letter, for a long option the sum of LONG_BASE and its id.
+ * The sum is above all letters. */
 #define LONG_BASE   256
 #define HELP_COLUMN 28
 

@@ -133,8 +133,8 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
         own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
         if (own[i] <= p->last_own[i])
             continue;
-        /* Disk statistics do not say which process kept a disk busy, so the whole interval is left
-         * out. */
+        /* Disk statistics do not say which process kept a disk busy, so the whole time since the
+         * last call counts as zero. */
         ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
     }
     if (p->begun && now > p->last) {

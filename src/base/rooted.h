@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads files of /proc, /sys, /etc and /var below a root directory, so that tests can read fixtures
- * from real machines instead of the running one (as in util-linux's lib/path.c, lscpu
- * --sysroot). */
+/* Reads files of /proc, /sys, /etc and /var below a root directory, so that tests can read copies
+ * of these files from other machines (as with lscpu --sysroot and lib/path.c of util-linux). */
 
 #include "base/macros.h"
 

@@ -35,7 +35,7 @@ typedef enum Policy {
     _POLICY_INVALID = -EINVAL,
 } Policy;
 
-/* Why a pack has its policy. Packs hold the numbers. */
+/* Why a pack has its policy. Packs store the numeric values. */
 typedef enum PolicyReason {
     POLICY_REASON_UNKNOWN,    /* an older version planned the pack */
     POLICY_REASON_CONFIGURED, /* the administrator has set the policy */

@@ -13,7 +13,7 @@ typedef struct StageFigures {
     uint64_t last_usec; /* time of the newest session; 0: none */
     uint64_t n_replayed, n_control;
     int known;
-    double saved, saved_low, saved_high; /* shares of the time; the bounds of 95 % */
+    double saved, saved_low, saved_high; /* shares of the time: estimate and 95 % interval */
     uint64_t with_usec, without_usec;
     const char *policy; /* of the newest pack that was replayed; "" if there was none */
     int harmful;
@@ -29,8 +29,8 @@ typedef struct Snapshot {
 void snapshot_done(Snapshot *s);
 
 /* Reads the figures as of `now` (wall clock). `system_fd` is the directory of /etc and /proc, or
- * AT_FDCWD for "/". A state directory that does not exist counts as empty. Returns 0 or a negative
- * errno; *ret is untouched then. */
+ * AT_FDCWD for "/". A state directory that does not exist counts as empty. Returns 0, or a negative
+ * errno with *ret untouched. */
 int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret);
 
 /* Returns true if that user may see the session: every boot, and the user's own logins. */

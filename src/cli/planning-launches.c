@@ -67,7 +67,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
             .now_realtime = now,
             .volatile_since = model_wall_clock(p->model) -
                               MIN(model_wall_clock(p->model), PLAN_VOLATILE_USEC),
-            .no_gaps = true, /* the session has already read what applications share */
+            .no_gaps = true, /* most is resident: the session has read what applications share */
             .device_class = _DEVICE_CLASS_INVALID,
     };
     _cleanup_located_plan_ LocatedPlan *located = NULL;

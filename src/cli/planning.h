@@ -37,21 +37,21 @@ typedef struct Planning {
 
 void planning_done(Planning *p);
 
-/* Loads the models and the table of volumes. Returns 0, or an error that was reported. */
+/* Loads the models, the history and the table of volumes. Returns 0, or an error that was
+ * reported. */
 int planning_load(Planning *p);
 
 /* Reads /proc/meminfo and sets the budget. Returns 0, or an error that was reported. */
 int planning_set_budget(Planning *p, const Config *config);
 
 /* Plans one pack: the pack of a stage for all users (`uid` UID_INVALID), or the pack of one user.
- * Writes it, or prints it with --dry-run. Returns 1 if the pack was planned; 0 if the model knows
- * nothing of this stage and user; or a negative errno, which was reported. After an error the old
- * pack stays. */
+ * Writes it, or prints it with --dry-run. If the pack cannot be planned or written, the old pack
+ * stays. Returns 1 if the pack was planned; 0 if the model knows nothing of this stage and user; or
+ * a negative errno, which was reported. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
 /* Plans the packs of all users' applications, and removes the other packs of applications. A
- * pack that cannot be planned is left as it was. Returns 0, -ENOMEM, or an error that was reported.
- */
+ * pack that cannot be planned is left as it was. Returns 0, or an error that was reported. */
 int planning_make_launch_packs(Planning *p);
 
 /* Removes the files of the state directory for which `unneeded` is true. A file that cannot be

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart enable and headstart disable switch the units of the preset on and off with systemctl.
- * In addition, disable creates a mark file, because of which the units that hooks and timers start
- * do nothing, and enable removes this file. */
+ * In addition, disable creates a mark file, and enable removes it. While the file exists, the units
+ * that hooks and timers start do nothing. */
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"

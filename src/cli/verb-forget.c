@@ -169,8 +169,8 @@ static int forget_launches(const Forgetting *f)
 }
 
 /* Sends SIGHUP to headstartd, so that it loads the model again. Without the signal, the prefetcher
- * would save the deleted knowledge again, which it still has in memory. Nothing is reported if
- * headstartd does not run. */
+ * would save what was deleted, because it still has it in memory. Nothing is reported if headstartd
+ * does not run. */
 static void reload_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())

@@ -25,8 +25,8 @@ static int import(const Context *c, char **files, int n, Model **ret)
     r = state_load_model(fd, &own, &error);
     if (r < 0 && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : error_text(r));
-    /* A model with another half-life is refused even if this machine has no model yet, because the
-     * next learning would delete such a model. */
+    /* A model whose half-life is not HalfLife= is refused even if this machine has no model yet,
+     * because the next `headstart learn` would delete the imported model. */
     sum = own ? TAKE_PTR(own) : model_new(c->config.halflife_usec);
     if (!sum)
         return cli_error(ENOMEM, "%m");

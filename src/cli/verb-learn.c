@@ -120,8 +120,8 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
     if (r >= 0)
         r = model_learn(&l->model, t, l->now);
     l->unsaved = r >= 0;
-    /* The session cycle has already added a session whose trace has TRACE_FOLLOWED to the chains of
-     * the old model, but not to those of a model that replaces it. */
+    /* If a trace has TRACE_FOLLOWED, the session cycle has already added the session to the chains
+     * of the old model. The chains of a model that replaces the old one still lack the session. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
                           t, l->now);

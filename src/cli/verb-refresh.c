@@ -48,7 +48,7 @@ typedef struct Refresh {
     const Context *c;
     int state_fd;
     RefreshRequest request; /* the request as it was when the refresh began */
-    Model *model; /* NULL: nothing was learned, and packs contain the files of the shipped model */
+    Model *model; /* NULL: nothing was learned, and packs were planned from the shipped model */
     VolumeTable volumes;
     char root[PATH_MAX];
     Planned *planned;
@@ -56,7 +56,8 @@ typedef struct Refresh {
     Table *table;
     uint64_t n_changed, n_renamed, n_gone, n_unknown;
     /* The path that was searched for last, up to the component that is gone, and the name that
-     * succeeds this component. Both are kept, because often a whole directory is renamed. */
+     * succeeds this component. Both are kept for the next file, because often a whole directory is
+     * renamed. */
     char gone[PATH_MAX], successor[NAME_MAX + 1];
 } Refresh;
 
@@ -255,7 +256,7 @@ static int follow(Refresh *x, const char *path, size_t above, char **ret)
         *ret = NULL;
         return -ENOMEM;
     }
-    /* A successor that the model already knows keeps its own history. */
+    /* A file that the model already knows is no successor: it keeps what was learned of it. */
     if (model_find_file(x->model, *ret) != MODEL_NONE || stat_below(x, *ret, &st) < 0 ||
         !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         free(*ret);
@@ -337,8 +338,8 @@ static int load(Refresh *x)
         return r;
     x->request = refresh_request_read(x->state_fd);
     r = state_load_model(x->state_fd, &x->model, &error);
-    /* Without a model there is no name to change, but the files of shipped packs may have
-     * changed. */
+    /* Without a model there is no name to change, but the files in packs that were planned from the
+     * shipped model may have changed. */
     if (r == -ENOENT && packs_exist(x->state_fd))
         return 0;
     if (r < 0)

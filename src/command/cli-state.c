@@ -6,7 +6,7 @@
 #include "command/progress.h"
 #include "state/early-pack.h"
 
-/* While a verb waits for the lock, it updates its progress line at this interval. */
+/* A verb waits for the lock in steps of at most this time. */
 #define LOCK_STEP (250 * USEC_PER_MSEC)
 
 int cli_state_open(const Context *c, bool create, int *ret_fd)

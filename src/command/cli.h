@@ -14,8 +14,8 @@
 
 #define EXIT_USAGE 2 /* exit status for wrong usage */
 
-/* The parsers of options and the verb return the first number if --help or --version was printed,
- * and the second if wrong usage was reported. No negative errno has these values. */
+/* The parsers of options and the verb return CLI_HELP_SHOWN if --help or --version was printed, and
+ * CLI_WRONG_USAGE if wrong usage was reported. No negative errno has these values. */
 #define CLI_HELP_SHOWN  (-10001)
 #define CLI_WRONG_USAGE (-10002)
 

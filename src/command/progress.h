@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shows the progress of long work in one line on standard error, which is overwritten and finally
+/* Shows the progress of long work on standard error, in one line that is overwritten and finally
  * removed. The line is shown only on a terminal, and only after half a second. A child process
  * draws the line ten times per second, so the times in it keep changing during a long step. */
 

@@ -21,7 +21,7 @@ struct Table {
     Cell *cells; /* row by row */
     size_t n_cells, allocated_cells;
     char *heading;
-    size_t n_total; /* number of all rows, with those left out of the table; 0: none is left out */
+    size_t n_total; /* number of all rows, also of those that were not added; 0: all were added */
     bool failed;    /* memory ran out */
 };
 

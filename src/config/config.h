@@ -9,7 +9,7 @@
  *   - Drop-ins are the files *.conf in the directory headstart.conf.d of all four. They are read
  *     after headstart.conf, sorted by file name whatever their directory, so the later name wins.
  *     If several directories contain a file of the same name, only the one in the first directory
- *     is read. There, a link to /dev/null or an empty file masks the others.
+ *     is read. If it is empty or a link to /dev/null, it masks the others.
  *
  * Add a key here when code uses it, and document it in headstart.conf(5) and
  * data/headstart.conf. */
@@ -79,8 +79,8 @@ Config config_default(void);
 
 /* Starts with the defaults and reads the files below root_fd (a directory, or AT_FDCWD for "/").
  * Bad lines, unknown keys and files that cannot be read are reported to `warn` (may be NULL) and
- * ignored. 0 or -ENOMEM. *ret and *ret_sources are written only on success. ret_sources may be
- * NULL; otherwise the caller frees *ret_sources. */
+ * ignored. Returns 0, -ENOMEM, or another negative errno. *ret and *ret_sources are written only on
+ * success. ret_sources may be NULL; otherwise the caller frees *ret_sources. */
 int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
                 ConfigSources *ret_sources);
 
@@ -93,10 +93,10 @@ const char *config_key(size_t index);
 char *config_format(const Config *c, size_t index);
 
 /* Parses a budget as a configuration file states it: "auto", "thesis" or a byte count > 0. Sets the
- * formula and the fixed number of bytes, not the percentages. 0, -EINVAL, -ERANGE; *b is untouched
- * on failure. */
+ * formula and the fixed number of bytes, not the percentages. Returns 0, -EINVAL or -ERANGE; *b is
+ * untouched on failure. */
 int config_parse_budget(const char *s, BudgetParameters *b);
 
 /* Parses "auto" (_POLICY_INVALID) or a policy that this stage accepts; only the boot accepts
- * "gate". 0 or -EINVAL. */
+ * "gate". Returns 0 or -EINVAL. */
 int config_parse_policy(const char *s, Stage stage, Policy *ret);

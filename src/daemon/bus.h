@@ -19,11 +19,12 @@
 #define BUS_PROPERTIES      "org.freedesktop.DBus.Properties"
 #define BUS_REPLY_USEC      (20 * USEC_PER_SEC)
 
-/* Receives the events of a watcher. All functions get `arg`. */
+/* Receives the events of a watcher. All functions get `arg`. on_event() sets e->now; it returns 0,
+ * or a negative errno for the event loop. */
 typedef struct BusListener {
-    int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
-    void (*on_reply)(void *arg);               /* a call succeeded: the connection works */
-    void (*on_timeout)(void *arg);             /* a call got no reply: connect again */
+    int (*on_event)(void *arg, StageEvent *e);
+    void (*on_reply)(void *arg);   /* a call succeeded: the connection works */
+    void (*on_timeout)(void *arg); /* a call got no reply: connect again */
     void *arg;
 } BusListener;
 
@@ -47,7 +48,7 @@ typedef struct BusProperties {
     uint64_t since, active_since;
 } BusProperties;
 
-/* Reads the reply to org.freedesktop.DBus.Properties.GetAll. 0 or a negative errno. */
+/* Reads the reply to org.freedesktop.DBus.Properties.GetAll. Returns 0 or a negative errno. */
 int bus_properties_read(sd_bus_message *m, BusProperties *ret);
 
 /* Returns true if the value is not NULL and equals the word. */

@@ -28,9 +28,9 @@ struct LogindWatch {
     sd_bus *bus;
     sd_event_source *recheck;
     Query *first, **last; /* not sent yet */
-    Query *opening;  /* queried again later, because logind sends no signal when such a session has
-                        been opened */
-    unsigned n_sent; /* calls that wait for a reply */
+    Query *opening;    /* sessions in the state "opening": queried again later, because logind sends
+                          no signal when they have been opened */
+    unsigned n_sent;   /* calls that wait for a reply */
     unsigned n_listed; /* queued and sent calls that belong to the list */
     bool list_failed;
 };
@@ -145,7 +145,7 @@ static int on_properties(sd_bus_message *m, void *arg, sd_bus_error *error _unus
 }
 
 /* Sends one query. On success the pending call owns the query and frees it; on failure this
- * function frees the query. 0 or a negative errno. */
+ * function frees the query. Returns 0 or a negative errno. */
 static int send_query(LogindWatch *w, Query *q)
 {
     sd_bus_message *m = NULL;

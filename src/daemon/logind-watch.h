@@ -20,12 +20,12 @@ int logind_watch_new(sd_event *event, const BusListener *listener, LogindWatch *
 LogindWatch *logind_watch_free(LogindWatch *w);
 
 /* Subscribes to logind's signals on a new connection and lists the sessions. Takes a reference to
- * the bus. 0 or a negative errno. */
+ * the bus. Returns 0 or a negative errno. */
 int logind_watch_connect(LogindWatch *w, sd_bus *bus);
 
-/* Lists all sessions again after logind has come back: reports _LIST_BEGIN, each session,
- * _LIST_END. If a query failed, the list is incomplete and _LIST_END is not reported. Returns 0, or
- * a negative errno if the call cannot be sent. */
+/* Lists all sessions: reports _LIST_BEGIN, each session, and _LIST_END. Called on a new connection,
+ * and after logind has come back. If a query failed, the list is incomplete and _LIST_END is not
+ * reported. Returns 0, or a negative errno if the call cannot be sent. */
 int logind_watch_list(LogindWatch *w);
 
 /* Drops all queries and the reference to the bus. Must be called when the connection is closed. */

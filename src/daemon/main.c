@@ -48,8 +48,8 @@ typedef struct Daemon {
     const char *awaits; /* the condition that ends the stage; NULL: not known */
 } Daemon;
 
-/* Sets the status that systemctl shows. Without --stage=auto this is the first READY=1, which shows
- * a test that headstartd records. */
+/* Sets the status that systemctl shows. Without --stage=auto, the first call sends the first
+ * READY=1, from which a test sees that headstartd records. */
 static void notify_status(const Daemon *d)
 {
     const char *stage = stage_to_string(d->recording.stage);
@@ -146,8 +146,8 @@ static uint64_t count_starts(void *arg)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* Returns 1 to continue, 0 if this kernel or machine never allows recording, which is no failure
- * with --stage=auto, or a negative errno that was reported. */
+/* Returns 1 to continue; 0 with --stage=auto if this kernel or machine never allows recording,
+ * which is then no failure; or a negative errno that was reported. */
 static int start_recorder(Daemon *d)
 {
     _cleanup_free_ char *why = NULL;

@@ -16,8 +16,8 @@
 
 /* Reads STATE/model.json. *ret is NULL if there is no model. A bad model is set aside with one line
  * in the log. A model that exceeds the limits is reduced to what most sessions used. *ret_dropped
- * counts the files and metadata ranges left out. 0, -ENOMEM, or the errno of reading, which is not
- * logged. */
+ * counts the files and metadata ranges that were dropped. Returns 0, -ENOMEM, or the errno of
+ * reading, which is not logged. */
 int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
                           size_t *ret_dropped);
 
@@ -28,12 +28,13 @@ typedef struct ModelSave ModelSave;
 
 /* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: the model existed
  * when the session read it. If the model is gone now, an administrator has deleted it (`headstart
- * forget`), and nothing is written. Without `was_there` a new model is made if there is none. 0 or
- * a negative errno. */
+ * forget`), and nothing is written. Without `was_there` a new model is made if there is none.
+ * Returns 0 or a negative errno. */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
 
 /* Returns the result of the save and frees the save. With `wait`, it waits for the end of the save.
- * Without `wait`, it returns -EAGAIN and leaves *s as it is if the save is still running. 0,
- * -ENOENT (the model that `was_there` is gone), -EBUSY (the state directory stayed locked), -EINVAL
- * (the model has a new half-life, which does not fit the chains), or another negative errno. */
+ * Without `wait`, it returns -EAGAIN and leaves *s as it is if the save is still running. The
+ * result is 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the state directory stayed
+ * locked), -EINVAL (the model has a new half-life, which does not fit the chains), or another
+ * negative errno. */
 int model_save_finish(ModelSave **s, bool wait);

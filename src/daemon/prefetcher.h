@@ -18,8 +18,8 @@ typedef struct PrefetcherOptions {
 
 typedef struct Prefetcher Prefetcher;
 
-/* Begins a session of user `uid`; UID_INVALID: of several users or an unknown one. 0, or a negative
- * errno that was logged; then recording continues without a prefetcher. */
+/* Begins a session of user `uid`; UID_INVALID: of several users or an unknown one. Returns 0, or a
+ * negative errno that was logged; recording then continues without a prefetcher. */
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret);
 

@@ -158,8 +158,8 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
 }
 
 /* Starts the prefetcher of a session whose trace belongs to `uid`. If `others` are logged in, the
- * session cycle follows the applications of all users, and reads only files that the sets of all
- * users may contain (model/ownership.h). A failure is logged and has no other effect. */
+ * session cycle follows the applications of all users, and reads only files of root
+ * (model/ownership.h). A failure is logged and has no other effect. */
 static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
 {
     const PrefetcherOptions o = {

@@ -21,19 +21,19 @@ typedef struct RecordingStage {
 
     Stage stage;           /* the stage that is recorded; _STAGE_INVALID: none */
     bool automatic;        /* an automatic login */
-    MachineCounters begin; /* when it began */
+    MachineCounters begin; /* at the beginning of the stage */
     Prefetcher *prefetcher;
     bool failed; /* a trace could not be made or written */
 } RecordingStage;
 
 /* Begins a stage of that user (UID_INVALID: the user is not known, or there are several). The stage
  * is recorded if the options and `headstart rerecord` request it. `others`: users besides `uid` are
- * logged in. 0, or a negative errno that was reported. */
+ * logged in. Returns 0, or a negative errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
-/* Ends the recording, if there is one. Writes its trace and its line of the history. With `drop` it
- * writes neither, because the stage was cut short. settled_ago: as in StageChange. A failure is
- * reported and noted in s->failed. The prefetcher continues. */
+/* Ends the recording, if there is one. Writes its trace and adds the stage to the history. With
+ * `drop` it does neither, because the stage was cut short. settled_ago: as in StageChange. A
+ * failure is reported and noted in s->failed. The prefetcher continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* Ends the stage: calls recording_stage_finish() and ends the prefetcher. */

@@ -151,8 +151,9 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
 }
 
 /* Returns LAUNCH_REPLAYED if the launch set of the application was replayed, LAUNCH_CONTROL if it
- * was left out in a control session, and LAUNCH_NOT_REPLAYED if there is no such set, if its policy
- * is `off`, or if launch replay was off. A set that was already in memory counts as replayed. */
+ * was not replayed because this is a control session, and LAUNCH_NOT_REPLAYED if there is no such
+ * set, if its policy is `off`, or if launch replay was off. A set that was already in memory counts
+ * as replayed. */
 static LaunchReplayed find_replayed(const EndedStage *e, int state_fd, const LaunchRecord *l)
 {
     _cleanup_free_ char *buf = NULL;

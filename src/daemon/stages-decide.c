@@ -17,7 +17,7 @@ typedef struct LoginSession {
     uint32_t uid;
     SessionClass class;
     LoginStart start;
-    usec_t began; /* on the machine's clock; 0: when that clock began, or before */
+    usec_t began; /* on StageMachine.clock; 0: when this clock was 0, or before */
     bool active, graphical, console, seat;
     bool listed;     /* named since the last LIST_BEGIN */
     bool considered; /* it was decided whether its login is recorded */
@@ -41,7 +41,7 @@ struct StageMachine {
     StageParameters p;
     LoginSession *sessions;
     LoginUser *users;
-    usec_t last;  /* the latest `now` of an event */
+    usec_t last;  /* `now` of the last event */
     usec_t clock; /* the clock of this state machine, from CLOCK_ZERO; never steps back */
     Stage stage;  /* _STAGE_INVALID: none */
     uint32_t uid;
@@ -246,7 +246,7 @@ static void add_sample(StageMachine *m, const StageEvent *e)
 
     if (m->measuring == USEC_INFINITY)
         return;
-    /* A sample after such a short time is not used. Its time becomes part of the next sample. */
+    /* A sample that follows the last one so soon is not used. The next sample covers its time. */
     if (comparable && span < m->p.sample_usec / 4)
         return;
     if (!comparable || !is_quiet(m, e, span))
@@ -329,9 +329,9 @@ static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
     ret->uid = UID_INVALID;
 }
 
-/* Counts an attempt to record a login of that user. NULL if no further login of the user is to be
- * recorded, or if memory runs out. Because the logins and attempts of each user are limited, one
- * user cannot use up the recordings of others. */
+/* Counts an attempt to record a login of that user. Returns the user, or NULL if no further login
+ * of the user is to be recorded or if memory runs out. Because the logins and attempts of each user
+ * are limited, one user cannot use up the recordings of others. */
 static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 {
     LoginUser *u;
@@ -487,7 +487,7 @@ static void advance_clock(StageMachine *m, usec_t now)
     m->last = now;
 }
 
-/* Updates sessions, counters and flags from the event. 0 or -ENOMEM. */
+/* Updates sessions, counters and flags from the event. Returns 0 or -ENOMEM. */
 static int apply_event(StageMachine *m, const StageEvent *e)
 {
     switch (e->kind) {

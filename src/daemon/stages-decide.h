@@ -12,7 +12,8 @@
  *
  * A stage has settled when for some time tasks wait little for I/O and few applications start. A
  * login also needs mostly idle processors, because a desktop that is still drawing itself on a slow
- * machine may read nothing for seconds. After an upper bound a stage counts as settled.
+ * machine may read nothing for seconds. After a time limit a boot or login ends even if it has not
+ * settled.
  *
  * On a machine with a display manager a login session counts as a login if it is graphical, or if
  * it has a seat and is not on a console. On other machines logins on a console and by ssh count,
@@ -28,15 +29,16 @@
 
 typedef struct StageParameters {
     usec_t quiet_usec;         /* this much quiet time means settled */
-    usec_t settle_max_usec;    /* after this time a stage counts as settled */
+    usec_t settle_max_usec;    /* after this time a stage ends even if it has not settled */
     usec_t boot_max_usec;      /* a boot that takes longer is not an ordinary one and is dropped */
     usec_t session_max_usec;   /* the recorded part of a session */
     usec_t late_max_usec;      /* a login that began longer ago is not recorded */
-    usec_t sample_usec;        /* interval of samples while a stage may settle */
+    usec_t sample_usec;        /* time between two samples while a stage may settle */
     unsigned pressure_percent; /* quiet: tasks waited for I/O at most this share of the time, … */
     unsigned starts_per_sec;   /* … at most this many applications started, … */
-    unsigned busy_percent;     /* … and in a login processors worked at most this share of one */
-    unsigned logins_max; /* limit of logins recorded in one boot: later ones have warm caches */
+    unsigned busy_percent; /* … and, in a login, the busy time of all processors was at most this
+                              share of the time */
+    unsigned logins_max;   /* limit of logins recorded in one boot: later ones have warm caches */
     unsigned user_logins_max; /* limit of the logins of one user */
 } StageParameters;
 
@@ -93,7 +95,7 @@ typedef enum StageEventKind {
 
 typedef struct StageEvent {
     StageEventKind kind;
-    usec_t now;  /* any clock that does not stop; a step back counts as no time */
+    usec_t now;  /* on any clock that runs while the machine does; a step back counts as no time */
     usec_t age;  /* how long ago the boot finished (BOOT_FINISHED) or the session began (SESSION) */
     bool active; /* DISPLAY_MANAGER; SESSION: the session is up (active or online), not opening */
     const char *id;
@@ -126,17 +128,17 @@ typedef struct StageDecision {
     bool others;        /* a session begins, and further users are logged in */
     bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete: since then it has been
-                           quiet, or the default target was reached; USEC_INFINITY: its time limit
-                           ended it */
+                           quiet, or the default target was reached then; USEC_INFINITY: it ended
+                           for another reason */
 } StageDecision;
 
 typedef struct StageMachine StageMachine;
 
-/* Returns a machine that is in the stage boot at `now`. NULL if out of memory. */
+/* Returns a machine that is in the stage boot at `now`, or NULL if out of memory. */
 StageMachine *stage_machine_new(const StageParameters *p, usec_t now);
 StageMachine *stage_machine_free(StageMachine *m);
 
-/* Processes one event and decides. 0, or -ENOMEM: then the event is lost. */
+/* Processes one event and decides. Returns 0, or -ENOMEM; the event is then lost. */
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret);
 
 /* Returns the condition that the present state waits for, as static text for people. */

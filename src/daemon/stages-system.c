@@ -167,7 +167,7 @@ static void on_timeout(void *arg)
         log_debug_errno(r, "Cannot set the timer that connects to the system bus, ignoring: %m");
 }
 
-/* Queries systemd or logind, which has appeared on the bus for the first time or again. */
+/* Queries systemd or logind after it has appeared on the bus, for the first time or again. */
 static int on_owner(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
     SystemSource *s = arg;

@@ -26,19 +26,20 @@ typedef struct StageChange {
     bool others;  /* a session begins, and users other than `uid` are logged in, too */
     bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete; USEC_INFINITY: not known,
-                           or its time limit ended it */
+                           or it ended before it was complete */
 } StageChange;
 
 /* The times at which the parts of a boot began and at which the startup finished, as the system
- * manager reports them: in microseconds on CLOCK_MONOTONIC. For firmware and loader it is the time
- * from their beginning to the start of the kernel. 0: not known, or not reached yet. */
+ * manager reports them: in microseconds on CLOCK_MONOTONIC. The fields of firmware and loader are
+ * the times from their beginnings to the start of the kernel. 0: not known, or not reached yet. */
 typedef struct BootTimes {
     uint64_t firmware_usec, loader_usec, initrd_usec, userspace_usec, finish_usec;
 } BootTimes;
 
-/* The callbacks of a source. All functions get `arg`. The list of stages calls on_change() only. */
+/* The callbacks of a source. All functions get `arg`. on_change() returns 0, or a negative errno
+ * that ends the loop. The list of stages calls on_change() only. */
 typedef struct StageCallbacks {
-    int (*on_change)(void *arg, const StageChange *c); /* 0, or an errno that ends the loop */
+    int (*on_change)(void *arg, const StageChange *c);
     void (*on_awaits)(
             void *arg,
             const char *condition); /* the condition that ends the stage, as static text */
@@ -50,21 +51,21 @@ typedef struct StageCallbacks {
 typedef struct StageSource StageSource;
 
 /* Creates a source that goes to the next of the stages at each SIGUSR1. The signal must be blocked.
- * 0, -EINVAL (no stage, or too many) or another negative errno. */
+ * Returns 0, -EINVAL (no stage, or too many) or another negative errno. */
 int stage_source_new_list(sd_event *event, const Stage *stages, size_t n,
                           const StageCallbacks *callbacks, StageSource **ret);
 
 /* Creates a source that follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS).
- * It connects as soon as there is a bus, and again after a bus came back. The first stage is boot.
- * Never blocks. Reads /proc and /sys below root_fd (AT_FDCWD: "/"), which it borrows. 0 or a
- * negative errno. */
+ * It connects as soon as there is a bus, and again after the bus has come back. The first stage is
+ * boot. Never blocks. Reads /proc and /sys below root_fd (AT_FDCWD: "/"), which it borrows. Returns
+ * 0 or a negative errno. */
 int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *callbacks,
                             StageSource **ret);
 
 StageSource *stage_source_free(StageSource *s);
 
-/* Asks systemd to start a unit without waiting for the reply. 0, -EOPNOTSUPP (the source does not
- * know systemd), -ENOTCONN, or another negative errno if the call cannot be sent. */
+/* Asks systemd to start a unit without waiting for the reply. Returns 0, -EOPNOTSUPP (the source
+ * does not know systemd), -ENOTCONN, or another negative errno if the call cannot be sent. */
 int stage_source_start_unit(StageSource *s, const char *unit);
 
 /* Returns the times of this boot that are known so far, or zeros if the source does not know

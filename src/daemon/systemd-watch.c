@@ -112,7 +112,7 @@ static int on_startup_finished(sd_bus_message *m _unused_, void *arg, sd_bus_err
     return bus_report(w->listener, STAGE_EVENT_BOOT_FINISHED, NULL);
 }
 
-/* Reads the time stamps from the reply to GetAll. 0 or a negative errno. */
+/* Reads the time stamps from the reply to GetAll. Returns 0 or a negative errno. */
 static int read_boot_times(sd_bus_message *m, BootTimes *ret)
 {
     BootTimes t = {0};

@@ -18,11 +18,11 @@ SystemdWatch *systemd_watch_new(const BusListener *listener);
 SystemdWatch *systemd_watch_free(SystemdWatch *w);
 
 /* Subscribes to systemd's signals on a new connection and queries the present state. Takes a
- * reference to the bus. 0 or a negative errno. */
+ * reference to the bus. Returns 0 or a negative errno. */
 int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
 
-/* Queries the present state again after systemd has come back. Returns 0, or a negative errno if a
- * call cannot be sent. */
+/* Queries the present state. Called on a new connection, and after systemd has come back. Returns
+ * 0, or a negative errno if a call cannot be sent. */
 int systemd_watch_query(SystemdWatch *w);
 
 /* Returns the times that the manager has reported about this boot so far. */

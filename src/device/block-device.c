@@ -159,7 +159,8 @@ void block_disk_done(BlockDisk *d)
 }
 
 /* Moves one step down the stack. With several devices below, it moves only if `first_of_several` is
- * set, to the device whose name sorts first. 1: moved, 0: this is the bottom, or -ENOMEM. */
+ * set, to the device whose name sorts first. Returns 1 after a step, 0 at the bottom, or
+ * -ENOMEM. */
 static int step_down(int sys_fd, bool first_of_several, BlockDisk *d)
 {
     char *below = disk_of_partition(sys_fd, d->name), path[512];
@@ -221,8 +222,9 @@ int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visi
     return find_disk(sys_fd, dev, true, visit, arg, &d);
 }
 
-/* Appends "KEY=VALUE " with the first of the files below /sys/class/block/NAME that has a value.
- * Bytes that are not printable become "_". */
+/* Appends "KEY=VALUE", after a blank unless `buf` is empty. VALUE is the content of the first of
+ * the files below /sys/class/block/NAME that is not blank; bytes that are not printable become "_".
+ * Returns false if there is no such file. */
 static bool append_attribute(int sys_fd, const char *name, const char *key,
                              const char *const *files, char *buf, size_t size)
 {

@@ -7,8 +7,8 @@
 
 #include "base/macros.h"
 
-/* Finds the device's name below /dev ("sda2", "dm-0", "cciss/c0d0"); the caller frees *ret. 0,
- * -ENODATA (the kernel gives none), -ENOMEM, or the error of reading sysfs. */
+/* Finds the device's name below /dev ("sda2", "dm-0", "cciss/c0d0"); the caller frees *ret. Returns
+ * 0, -ENODATA (the kernel gives none), or the error of reading sysfs. */
 int block_device_name(int sys_fd, uint64_t dev, char **ret);
 
 /* Returns the number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
@@ -33,23 +33,24 @@ typedef struct BlockDisk {
 void block_disk_done(BlockDisk *d);
 #define _cleanup_block_disk_ _cleanup_(block_disk_done)
 
-/* Follows the device down through partitions and stacked devices (dm, md), at most 16 levels. 0,
- * -ENOMEM, or the error of block_device_name(). */
+/* Follows the device down through partitions and stacked devices (dm, md), at most 16 levels.
+ * Returns 0, -ENOMEM, or the error of block_device_name(). */
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
 
 /* Calls `visit` for the device and for every device below it, from the top down, with their names
  * in sysfs. If there are several devices directly below a device, only the one whose name sorts
- * first is followed. 0, the error of `visit`, -ENOMEM, or the error of block_device_name(). */
+ * first is followed. Returns 0, the error of `visit`, -ENOMEM, or the error of
+ * block_device_name(). */
 typedef int (*block_device_visit_t)(void *arg, int sys_fd, const char *sysfs_name);
 int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visit, void *arg);
 
 /* Makes a text that identifies the disk below the device (if there are several disks, the one whose
  * name sorts first). The text contains WWID, serial number, model and size as far as sysfs has
- * them, and the name if there is neither a WWID nor a serial number. Printable ASCII; the caller
- * frees *ret. 0, -ENOMEM, or the error of block_device_name(). */
+ * them, and the name if there is neither a WWID nor a serial number. It is printable ASCII. The
+ * caller frees *ret. Returns 0, -ENOMEM, or the error of block_device_name(). */
 int block_device_identity(int sys_fd, uint64_t dev, char **ret);
 
 /* Reads the UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies
- * (FS_IOC_GETFSUUID, Linux 6.9). 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem does not
- * support it), -EBADMSG (not 16 bytes). */
+ * (FS_IOC_GETFSUUID, Linux 6.9). Returns 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem
+ * does not support it), -EBADMSG (not 16 bytes), or another negative errno. */
 int filesystem_uuid(int fd, uint8_t ret[static 16]);

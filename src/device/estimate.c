@@ -18,12 +18,13 @@
 /* Samples that returned zeros are ignored if there are at least this many others. */
 #define NONZERO_MIN 4U
 
-/* Half a rotation at 15,000 and at 4,200 rpm. */
+/* Half a rotation at 15,000 rpm (2.0 ms) and at 4,200 rpm (7.1 ms), with a margin. */
 #define HALF_ROTATION_MIN_USEC 1900.0
 #define HALF_ROTATION_MAX_USEC 7200.0
 #define ROTATION_SAMPLES_MIN   24U
 
-/* A slope is estimated only if the roots of the distances (0 to 1) span at least this range. */
+/* A slope is estimated only if the square roots of the distances, which are shares of the volume's
+ * size, span at least this range. */
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 
