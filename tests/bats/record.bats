@@ -36,8 +36,8 @@ recorder_says() {
 }
 
 # recorder_stop [STATUS]: ends the recorder, which must exit with this status (default: 0). With
-# status 0 it sets TRACE to the only trace of a boot, and SHOWN to the output of headstart show for
-# it.
+# status 0 it sets TRACE to the only trace of a boot, and SHOWN to a file that contains this trace as
+# `headstart show` prints it.
 recorder_stop() {
     kill -TERM "$RECORDER"
     local status=0
@@ -50,7 +50,7 @@ recorder_stop() {
     "$HEADSTART" show --json=short "$TRACE" >"$SHOWN"
 }
 
-# shown JQ-EXPRESSION [ARGUMENT…]: succeeds if the expression is true.
+# shown JQ-EXPRESSION [ARGUMENT…]: checks that the expression is true of the content of SHOWN.
 shown() {
     local expression=$1
     shift
@@ -115,8 +115,7 @@ applications_are_right() {
     of /data/gone /bin/cat
     shown '[.applications[].path] | index("/bin/nested")'
     shown '[.applications[].path] | index("/bin/plain2") == null'
-    # Libraries belong to the program that uses them; the loader and the interpreter are ordinary
-    # files.
+    # The trace also contains libraries and the interpreter as files.
     shown 'any(.files[]; .path | test("libc\\.so"))'
     shown 'any(.files[]; .path == "/bin/dash")'
 }
@@ -406,7 +405,7 @@ EOF
     recorder_stop
     shown '.volumes[0].metadata_source == "derived"'
     jq -c '.volumes[0].metadata' "$SHOWN" >"$HS_TMP/derived"
-    # Each block that was found is among the derived ones, and the search found some.
+    # Every block that cachestat found is among the derived ones, and cachestat found at least ten.
     jq -ne --slurpfile f "$HS_TMP/found" --slurpfile d "$HS_TMP/derived" '
         ($f[0] | map(range(.[0]; .[1]; 4096))) as $blocks |
         ($blocks | length) >= 10 and
@@ -962,8 +961,8 @@ for i in range(75):
 
 # --- names that are encrypted -----------------------------------------------------------------------
 
-# encrypt DIRECTORY: gives an empty directory of an ext4 filesystem with the feature `encrypt` an
-# fscrypt key.
+# encrypt DIRECTORY: encrypts an empty directory with an fscrypt key. Its filesystem must be an ext4
+# with the feature `encrypt`.
 encrypt() {
     python3 - "$1" <<'EOF'
 import fcntl, os, struct, sys

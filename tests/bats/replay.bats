@@ -35,7 +35,7 @@ replay() {
     "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
 }
 
-# replayed KEY: prints the value of the key in the JSON result
+# replayed FILTER: prints what the jq filter gives for the JSON result
 replayed() {
     jq -er "$1" <<<"$output"
 }
@@ -173,7 +173,7 @@ after_replay() {
     hs_cold
     before=$(hs_reads)
     walk
-    # Without replay, the same reads reach the disk.
+    # Without replay, walking the tree reads from the disk.
     [ $(($(hs_reads) - before)) -ge 10 ]
     hs_attempts replay_and_walk
     echo "$output"
@@ -687,7 +687,7 @@ waits() {
     [ "$(replayed '.skipped | length')" -eq 0 ]
     [ "$(replayed .hold_end)" = deadline ]
     [ "$(replayed .held_usec)" -ge 200000 ]
-    # The line in the journal contains the end of the hold as well.
+    # The line that headstart-replay prints contains the end of the hold as well.
     hs_cold
     kill -STOP $DISKSIM
     replay --wait "$PACK" >"$HS_TMP/result" 3>&- &

@@ -11,8 +11,8 @@ setup() {
     mkdir -m 0700 -p "$HS_STATE/traces"
 }
 
-# hostile STAGE [FLAG…] >TRACE: prints a trace of files and applications with hostile names, one per
-# second.
+# hostile STAGE [FLAG…] >TRACE: prints a trace in which applications with hostile names start, one
+# each second.
 hostile() {
     python3 - "$@" <<'END'
 import json, sys
@@ -65,8 +65,8 @@ END
 }
 
 # Makes a journal in which the system manager starts a unit (from 1 s to 2.5 s after the start of
-# the kernel) and reports another start after 90 s. Another process pretends to start a unit, and
-# another boot starts one.
+# the kernel) and reports another start after 90 s. Another process pretends to start a unit, and in
+# another boot a unit starts.
 make_journal() {
     local remote=/usr/lib/systemd/systemd-journal-remote d=$HS_TMP/var/log/journal/0123456789abcdef0123456789abcdef
     [ -x $remote ] || skip "needs systemd-journal-remote"
@@ -243,7 +243,7 @@ END
     make_state
     hs report -o "$HS_TMP/report.html"
     "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/report.html"
-    # The check fails for a picture without a name and for a table that is too wide.
+    # The check fails for a picture without a name and for an element that is too wide.
     sed 's/ role="img" aria-labelledby="[^"]*"/ role="img"/; s|<main |<div style="width:2000px">x</div><main |; s|<title [^>]*>[^<]*</title>||g' \
         "$HS_TMP/report.html" >"$HS_TMP/bad.html"
     run -1 "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/bad.html"

@@ -83,7 +83,7 @@ habit() {
     hs_wait 30 dumped '.n_learned >= 4'
 }
 
-# learned [SESSIONS]: runs this many sessions with that habit and learns their traces.
+# learned [SESSIONS]: runs this many sessions (default: 3) with the habit and learns their traces.
 learned() {
     local i
     for ((i = 0; i < ${1:-3}; i++)); do
@@ -453,7 +453,7 @@ plan() {
     HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plan --quiet "$@"
 }
 
-# learned_starts: records two sessions with that habit, learns them, and plans. A reclaimer may drop
+# learned_starts: records two sessions with the habit, learns them, and plans. A reclaimer may drop
 # pages of a session before the recorder has seen them. The traces are therefore edited: each file
 # counts as resident from its beginning to its end.
 learned_starts() {

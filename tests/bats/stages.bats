@@ -47,7 +47,7 @@ fake() {
     }
 }
 
-# recorder_start [OPTION…]: starts headstartd --stage=auto and waits until it records. Sets RECORDER.
+# recorder_start [OPTION…]: starts headstartd --stage=auto and waits for its first status. Sets RECORDER.
 recorder_start() {
     hs_listen "$NOTIFY"
     NOTIFY_SOCKET=$HS_TMP/notify "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" \
@@ -167,7 +167,7 @@ uid_of() {
     run ! is_in in-boot login
     is_in in-session session
     run ! is_in in-login session
-    # The start of the application in the session has a history of its own.
+    # The history of starts contains the start of the application in the session.
     run -0 "$HEADSTART" history --launches --json=short --state="$HS_STATE"
     echo "$output"
     jq -e 'length == 1 and (.[0] | .application == "/app" and .uid == 1000 and .files >= 20 and
@@ -419,7 +419,8 @@ session_of() {
     fake gone 1
     now_says "Waiting for a login"
     recorder_stop
-    # Each trace belongs to one user.
+    # Each trace belongs to one user. User 1000 has two traces, because the login of user 1001 ended
+    # the first one.
     for t in "$HS_STATE"/traces/*-session*.json; do
         "$HEADSTART" show --json=short "$t" | jq .uid
     done | sort | uniq -c | sort -n >"$HS_TMP/uids"

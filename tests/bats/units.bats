@@ -188,7 +188,7 @@ setup() {
         : >"$d/$f"
     done
     run systemd-tmpfiles --root="$HS_TMP/root" --remove "$PWD/data/headstart.tmpfiles"
-    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # without --boot, a running process may be writing them
+    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # Without --boot they stay: a running process may be writing them.
     run systemd-tmpfiles --root="$HS_TMP/root" --boot --remove "$PWD/data/headstart.tmpfiles"
     (cd "$d" && find . -type f | sort) >"$HS_TMP/left"
     diff "$HS_TMP/left" - <<'END'

@@ -40,7 +40,7 @@ typedef struct DiskProfile {
     uint64_t age_limit_nsec; /* of a disk with seeks: a request that has waited for longer is served
                                 next */
     uint64_t granule_bytes;  /* 0: none */
-    uint64_t fetch_nsec;     /* duration of the first read of a granule */
+    uint64_t fetch_nsec;     /* how long the fetch of a granule takes */
     uint64_t fetch_interval_nsec;
     unsigned depth; /* requests in service at a time */
     unsigned tags;  /* requests the disk accepts at a time (the kernel's queue depth) */

@@ -38,7 +38,8 @@ setup() {
 @test "the figures in README and docs are those that the bench has measured" {
     run -0 ./results
     [[ $output == *" figures are as measured" ]]
-    # A wrong digit, a time without a comment, and a comment without a figure are found.
+    # The program finds a wrong digit, a time without a comment, a comment without a figure, a name
+    # that no result has, and a text without figures.
     mkdir -p "$HS_TMP/tests/bench" "$HS_TMP/docs"
     cp results "$HS_TMP/tests/bench"
     cp ../../docs/results.json "$HS_TMP/docs"

@@ -198,7 +198,7 @@ class Bench:
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number
             self.add_costs(sample, start)
-            # Ignores what the prefetcher read: it may read cached blocks again when it reads over gaps.
+            # Ignores the phase `prefetch`, which may read cached blocks again when it reads over gaps.
             sample["again_mb"] = round(again.get(f"{name}/stage", 0) / 1e6, 3)
             samples.append(sample)
             if sample["again_mb"] <= max(DISTURBED_MB, DISTURBED_PART * sample["stage"]["mb"]):
@@ -368,8 +368,8 @@ class Bench:
             run("cp", "-a", "--no-target-directory", learned, Path(directory) / learned.name)
 
     def add_costs(self, sample, start):
-        """Adds sweep_s to a sample: what its reads would have cost in the best order. The sample's
-        section of the log begins after the byte offset `start`."""
+        """Adds sweep_s to both phases of a sample: what their reads would have cost in the best
+        order. The sample's sections of the log begin after the byte offset `start`."""
         self.disk.log_size()  # flushes the log
         part = self.work / "disk.log.part"
         disklog.write_part(self.disk.log, start, part)

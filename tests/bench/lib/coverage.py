@@ -23,8 +23,8 @@ def compare(pack, trace):
     the trace's data and metadata that are in the pack, the shares of the pack that the trace did
     not use (waste), the sizes, and the files with the most missed and wasted bytes."""
     files, metadata = _packed(pack)
-    # A program that has run since the boot is in the trace, and resident, but no process opened it.
-    # Such a file does not count as used.
+    # The trace of a login also contains the resident files of programs that have run since the boot.
+    # A file that no process opened during the login does not count as used.
     used = {f["path"]: _pages(f["resident"]) for f in trace["files"]
             if f.get("resident") and f["n_accesses"] > 0}
     used_metadata = set()

@@ -31,8 +31,9 @@ def pack_blocks(pack, uuid, chunk_map=()):
 
 
 def translate(offset, length, chunk_map):
-    """Returns where a btrfs address range lies on the disk: (offset, length) ranges, one for each
-    copy."""
+    """Returns where a range lies on the disk: (offset, length) ranges. An address range of btrfs has
+    one for each chunk that it touches and each copy. If `chunk_map` is empty, the range itself is
+    returned."""
     if not chunk_map:
         return [(offset, length)]
     found = []
