@@ -51,7 +51,7 @@ static void test_cost_by_hand(void **state)
     /* The head is already there: 100 us, and 1 MB at 100 MB/s. */
     assert_int_equal(disk_cost_nsec(&d, 0, 1 * MB), 100 * USEC + 10 * MSEC);
     /* A seek over a quarter of the stroke, in ms: 0.1 for the request, 1 + 11 * sqrt(1 / 4) for the
-     * seek, 4.17 for the rotation and 0.04096 for the transfer. */
+     * seek, 4.17 for half a rotation and 0.04096 for the transfer. */
     assert_int_equal(disk_cost_nsec(&d, 2 * GB, 4096), 10770 * USEC + 40960);
     /* The whole stroke. */
     assert_int_equal(disk_seek_nsec(&d, 8 * GB), 12 * MSEC + 4170 * USEC);

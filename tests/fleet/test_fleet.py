@@ -189,7 +189,7 @@ class Job(unittest.TestCase):
 
 
 def events(tasks, parents=((0, []), (1, [0]), (2, [1])), removed="0"):
-    """Returns an event log in which executor 2 replaces executor 0."""
+    """Returns an event log with these tasks and stages, in which the executor `removed` ends."""
     rows = [{"Event": "SparkListenerJobStart", "Job ID": 0,
              "Stage Infos": [{"Stage ID": stage, "Parent IDs": needs} for stage, needs in parents]}]
     rows += [{"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task End Reason": {"Reason": reason},

@@ -45,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
-/* Changes the expanded content and compresses it again, because few changes of the compressed bytes
- * leave a valid member. */
+/* In half of the cases changes the expanded content and compresses it again, because few changes of
+ * the compressed bytes leave a valid member. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

@@ -94,8 +94,8 @@ static int compare_unsigned(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Simulates histories. off[] becomes, for each history, the number of the session after which the
- * policy was switched off (SESSIONS + 1: never), in ascending order. */
+/* Simulates histories. off[] has one element for each history, in ascending order: the number of
+ * the session after which the policy was switched off, or SESSIONS + 1 if it never was. */
 static int run(const Scenario *s, unsigned histories, unsigned *off, bool print)
 {
     unsigned n_off = 0, n_contain = 0, n_interval = 0, n_control = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* tool-open-files UID COUNT SECONDS DIRECTORY: as user UID, opens the files of the directory in
- * turn until it has opened COUNT files. It spreads the opens evenly over SECONDS; if that is too
- * fast for the machine, it takes longer. Prints the number of opens and the seconds that they took.
- */
+ * turn, again and again, COUNT times in all. It spreads the opens evenly over SECONDS; if that is
+ * too fast for the machine, it takes longer. Prints the number of opens and the seconds that they
+ * took. */
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  *     tool-volume volumes [PREFIX]                 what volume_table_read() says
  *     tool-volume fixture DIRECTORY [PREFIX]       the same for a recorded machine
  *     tool-volume extents FILE [MAX]               extents_read()
- *     tool-volume inode DEVICE INODE…              the sum of ext2_metadata_of_inode()
+ *     tool-volume inode DEVICE INODE…              the union of ext2_metadata_of_inode()
  *     tool-volume filter DEVICE START-END…         ext2_metadata_filter() of byte ranges
  *
  * On failure it prints "tool-volume: NAME: ERROR". */

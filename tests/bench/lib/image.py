@@ -131,8 +131,8 @@ def _prime(target, work, desktop, user, progress):
 
 
 def _await_release(image):
-    """Waits until no loop device has the file. The kernel detaches a loop device after its last
-    user has closed it."""
+    """Waits until no loop device uses the file. After the unmount the kernel detaches the loop
+    device with a delay."""
     end = time.monotonic() + 30
     while run("losetup", "--associated", image).stdout.strip():
         if time.monotonic() > end:

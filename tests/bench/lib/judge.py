@@ -1,5 +1,5 @@
-"""Compares the packs of installed variants with the requests of boots and logins without headstart
-from the same disks."""
+"""Compares the packs of installed variants with the requests that a boot and a login make from the
+same disk without headstart."""
 
 from . import demand, disklog
 from .owners import Owners

@@ -1,4 +1,4 @@
-"""Finds the file or the kind of metadata of an ext4 filesystem to which a block belongs."""
+"""Finds the owner of a block of an ext4 filesystem: a file, or a kind of metadata."""
 
 import bisect
 import fcntl

@@ -116,7 +116,8 @@ static unsigned count_temporaries(const char *directory)
     return n;
 }
 
-/* The next write removes the temporary file of a killed writer, but not that of a running one. */
+/* The next write removes the temporary files of killed writers, but not that of a running one, and
+ * no file that is named otherwise. */
 static void temporary_files_of_killed_writers_go(void **state)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
