@@ -11,7 +11,7 @@
  *   latencies of all its requests if the device serves one request at a time.
  * - Seeks slowly: yes, if the median of FAR is 2 to 25 ms and at least four times the lower
  *   quartile of NEAR at distance 0, and that quartile is less than half of the lowest decile of
- *   FAR. A mechanical disk reads the next block from its buffer. No, if the median of FAR is less
+ *   FAR: a mechanical disk reads the next block from its buffer. No, if the median of FAR is less
  *   than 2 ms, or if it is at most 25 ms and the lowest deciles of NEAR and FAR differ by at most a
  *   factor of 2, as across a network. Any other result leaves the question open.
  * - Latency: the lowest decile of NEAR at distance 0 if the device seeks slowly, else the lower

@@ -27,6 +27,6 @@ typedef struct DeviceProfile {
  * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
 
-/* Returns the class whose devices behave most like the profile, never `unknown`. Replay chooses the
- * number of parallel reads by this class. */
+/* Returns the class whose devices behave most like the profile, never `unknown`. The class in a
+ * pack is that of plan_device_class() (plan/plan-cut.h). */
 DeviceClass device_class_of_profile(const DeviceProfile *d);

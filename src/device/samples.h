@@ -26,7 +26,8 @@ typedef struct DeviceSample {
     uint32_t length;   /* bytes of each request */
     uint32_t requests;
     uint32_t depth;
-    uint32_t plan; /* number of the run of `headstart plan` that took it */
+    uint32_t plan; /* the run of `headstart plan` that took it: its number among those that measured
+                      the device */
     usec_t usec;   /* until the last request was done */
     bool zeroed;   /* the device returned only zeros, perhaps without reading: the range may never
                       have been written, or may have been discarded */

@@ -106,7 +106,7 @@ static void update_all(Preload *l, size_t a, usec_t now)
 }
 
 /* Ends the session. In the thesis's daemon the chains continue when a user logs out: applications
- * that still run exit like at any other time. */
+ * that still run exit as at any other time. */
 static int preload_end(Predictor *p, usec_t now)
 {
     Preload *l = (Preload *)p;

@@ -146,7 +146,8 @@ static Table *cost_table(const Evaluation *e)
     return t;
 }
 
-/* Makes the table of those tenths of the probability in which a chosen predictor made a guess. */
+/* Makes the table with a row for each tenth of the probability in which a chosen predictor made
+ * guesses. */
 static Table *reliability_table(const Evaluation *e)
 {
     static const Column columns[] = {

@@ -11,7 +11,7 @@
 #define CYCLES_MAX 10000U
 
 #define PROBABILITY_MIN 1e-6 /* probability of an item without a guess, for the log loss */
-#define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* a point after this gap is scored */
+#define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* after this gap a prediction is scored in any case */
 #define NEXT_MIN        1e-4
 
 static void simulation_done(Simulation *s)

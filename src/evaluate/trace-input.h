@@ -5,13 +5,13 @@
  * one another on one clock, and each has the wall clock of its beginning. At the level of
  * applications, items are applications that start and exit. They consist of the files that they
  * access. At the level of files, items are files, and every open and every exec is an access. An
- * object is as large as the resident part of its file, or as the whole file if residency is not
- * known. Pure. */
+ * object is as large as the largest resident part of its file in any trace, or as the whole file if
+ * residency is not known. Pure. */
 
 #include "evaluate/simulate.h"
 #include "trace/trace.h"
 
-/* Upper bound of the duration of all traces together. */
+/* Upper bound of the sum of the durations of all traces. */
 #define TRACE_INPUT_TIME_MAX (USEC_INFINITY / 4)
 
 typedef enum TraceLevel {

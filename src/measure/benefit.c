@@ -187,7 +187,7 @@ int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t
     CHECK(effect_compute(v, n, INTERVAL_ERROR, &b->effect));
     while (first < n && starts[first] < since)
         first++;
-    /* This decision is made again after every session, so it needs a wider interval. */
+    /* `harmful` is decided again after every session, so it needs a wider interval. */
     CHECK(effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence));
     b->slower = takes_longer(&b->effect);
     b->harmful = shows_harm(&b->evidence);

@@ -50,7 +50,7 @@ static int exact_pairs(size_t m, size_t n, double error, size_t *ret)
         return -ENOMEM;
     count_arrangements(v, size, m, n);
     total = exp(lgamma((double)(m + n) + 1) - lgamma((double)m + 1) - lgamma((double)n + 1));
-    /* lgamma(3) rounds, and an equal sum must not count as larger. */
+    /* lgamma() rounds, and a sum that is equal must not count as larger. */
     while (k < size && sum + v[k] <= total * error / 2 * (1 + 1e-9))
         sum += v[k++];
     *ret = k;

@@ -13,15 +13,16 @@
  *
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
- * during that time. A further process of the same application in that time belongs to the start. */
+ * during that time. What they access during that time counts for the start, too. A further process
+ * of the same application in that time belongs to the start. */
 
 #include "model/model.h"
 
 #define LAUNCH_OTHERS_USEC (3 * USEC_PER_SEC)
 #define LAUNCH_OTHERS_MAX  3U
 
-/* The search for the starts of an access is limited to this many starts before it, because a
- * compiler starts hundreds of processes a second. */
+/* The search for the starts of an access is limited to this many starts before it, because a build
+ * starts hundreds of processes a second. */
 #define LAUNCH_LOOK_BACK 64U
 
 /* The most applications for which one access counts. */
@@ -42,8 +43,8 @@ int launches_new(const Trace *t, const uint32_t *applications, size_t n_applicat
 Launches *launches_free(Launches *l);
 DEFINE_CLEANUP(Launches *, launches_free);
 
-/* Takes the trace's accesses one after the other. Returns how many applications the access counts
- * for; the first is its own. No application is named twice. */
+/* Takes the next access of the trace. Fills `ret` with the applications for which the access
+ * counts, its own first and none twice, and returns their number. */
 size_t launches_feed(Launches *l, usec_t at, uint32_t application,
                      LaunchUser ret[static LAUNCH_USERS_MAX]);
 

@@ -3,9 +3,10 @@
 
 /* Limits the size of a model. Pure.
  *
- * Limits are in bytes of memory as model_limit() estimates it, because paths of 4,000 bytes and
- * files with thousands of ranges cost more than others. A file of a desktop costs some 500 bytes, a
- * user of a desktop 5 MB. Learning holds two models and their text at a time. */
+ * Limits are in bytes of memory as model_limit() estimates it, not in numbers of files, because
+ * files with paths of 4,000 bytes or with thousands of ranges cost more than others. A file of a
+ * desktop costs some 500 bytes, a user of a desktop 5 MB. Learning holds two models and their text
+ * at a time. */
 
 #include "model/model.h"
 

@@ -212,10 +212,10 @@ int model_drop_rare(Model **m, uint64_t min_machines);
 
 /* Drops from the model: files and applications that less than `min_probability` of a stage's
  * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
- * of files that also have an observed residency; and chains that have decayed to zero. The
- * applications of the chains get new ids (chains_prune()). While a session of the chains is under
- * way, the chains stay as they are. Deterministic. Merging does not prune, because it must stay
- * exact; a fleet merges first and prunes once. 0 or -ENOMEM. */
+ * of files that also have an observed residency; and the negligible parts of the chains
+ * (chains_prune()). The applications of the chains get new ids. While a session of the chains is
+ * under way, the chains stay as they are. Deterministic. Merging does not prune, because it must
+ * stay exact; a fleet merges first and prunes once. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
 /* Convert to and from JSON text (docs/formats.md). Saving a loaded model gives the same bytes.
@@ -250,11 +250,12 @@ bool model_boots_are_late(const Model *m);
 /* Returns true if most of the learned logins were automatic ones of one user, *ret_uid. */
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
-/* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
- * active / sessions, P(file) by eq. 4.15 of the thesis over the applications that use it, in log
- * space (5.8.1), P(map) = P(file) * resident / observed (with the assumed sums if nothing was
- * observed); metadata ranges by their frequency. The chains are not used here; predict/mixture.h
- * uses them. *ret has no files if the stage was never learned. 0, -E2BIG, -ENOMEM. */
+/* Predicts what stage `stage` of user `uid` (UID_INVALID: all users) needs. P(application active)
+ * is active / sessions. P(file) follows by eq. 4.15 of the thesis from the applications that use
+ * the file, computed in log space (5.8.1). P(map) is P(file) * resident / observed, with the
+ * assumed sums if nothing was observed. The probability of a metadata range is its share of the
+ * observed sessions. The chains are not used here; predict/mixture.h uses them. *ret has no files
+ * if the stage was never learned. 0, -E2BIG, -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */

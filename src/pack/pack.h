@@ -3,7 +3,7 @@
 
 /* The pack: a plan compiled for replay. This comment is the specification of format version 1.
  *
- * All integers are little-endian; every structure is a multiple of 8 bytes and 8-aligned.
+ * All integers are little-endian. Every structure is 8-aligned, and its size is a multiple of 8.
  *
  *   PackHeader                      128 bytes
  *   PackVolume  [n_volumes]       one per filesystem (on btrfs, per subvolume)
@@ -14,9 +14,10 @@
  *                                   ranges of unknown place come last
  *   strings      [strings_size]     NUL-terminated bytes, usually UTF-8
  *
- * The tables follow one another without gaps in this order, and strings end the file; padding of
- * strings to 8 bytes is zero. `checksum` is XXH3-64 (seed 0) over the whole file with the checksum
- * field taken as zero. Volumes' index windows (first_*, n_*) must partition the tables in order.
+ * The tables follow one another without gaps in this order. The strings end the file and are padded
+ * with zeros to a multiple of 8 bytes. `checksum` is XXH3-64 (seed 0) over the whole file with the
+ * checksum field taken as zero. Volumes' index windows (first_*, n_*) must partition the tables in
+ * order.
  *
  * Identity: a volume is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
  * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 typedef enum BudgetFormula {
-    BUDGET_AVAILABLE, /* half of the memory that is available now; the other half is for the login
+    BUDGET_AVAILABLE, /* half of the memory that is available now; the other half is for the stage
                          itself */
     BUDGET_THESIS,    /* eq. 5.1 */
     BUDGET_FIXED,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds predicted files on the disk. All system calls of planning are made here and in the
- * functions of src/base and src/volume that this file calls. Over 500 lines in one file: no other
- * file of this folder makes system calls. */
+ * functions of src/base and src/volume that this file calls. This file has over 500 lines because
+ * no other file of this folder makes system calls. */
 
 #include "base/open.h"
 #include "plan/plan.h"
