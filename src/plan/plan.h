@@ -58,7 +58,8 @@ typedef struct LocatedFile {
     usec_t first_use;
     PredictedRange *maps; /* clipped to the file */
     size_t n_maps;
-    Extent *extents; /* all extents; none where FIEMAP is not supported */
+    Extent *extents; /* all extents; none if there are no maps or too many extents, or FIEMAP is not
+                        supported */
     size_t n_extents;
 } LocatedFile;
 

@@ -51,7 +51,7 @@ static unsigned next_slot(const Device *d)
     return best;
 }
 
-/* Returns the time at which a request is done that arrives at the time `at`. */
+/* Returns when a request that arrives at the time `at` is done. */
 static double serve(Device *d, double at, uint64_t place, uint64_t length)
 {
     unsigned slot = next_slot(d);

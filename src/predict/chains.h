@@ -9,13 +9,13 @@
  * modelled for each user and for everybody.
  *
  * A pair (a, b) has four states, s = (a runs) + 2 * (b runs). A chain is described by N[s][j], the
- * number of transitions from s to j, and dwell[s], the time spent in s; the thesis's means are
- * tt[s] = dwell[s] / N[s] and tp[s][j] = N[s][j] / N[s]. A stay in a state that the end of the
- * session cuts off adds to dwell only. Time between sessions does not count. Of each application a
- * pair stores only what happened while the other application ran. Everything else is computed by
- * subtraction from the sums of the two applications and of the history since the chain began.
- * Therefore an event costs one step for each application that runs, not one for each that is known,
- * and chains_states() still gives all four states exactly.
+ * number of transitions from s to j, and dwell[s], the time spent in s. With N[s], the sum of
+ * N[s][j] over j, the thesis's means are tt[s] = dwell[s] / N[s] and tp[s][j] = N[s][j] / N[s]. A
+ * stay in a state that the end of the session cuts off adds to dwell only. Time between sessions
+ * does not count. Of each application a pair stores only what happened while the other application
+ * ran. Everything else is computed by subtraction from the sums of the two applications and of the
+ * history since the chain began. Therefore an event costs one step for each application that runs,
+ * not one for each that is known, and chains_states() still gives all four states exactly.
  *
  * Two applications co-occur in two cases: one starts within `window_usec` of the other's latest
  * start, or one is the next to start after the other, however long ago that was. The beginning of
@@ -75,7 +75,8 @@ typedef struct ChainsSession {
     uint32_t last; /* id that started last; CHAINS_NONE: none has */
     usec_t last_since;
     uint64_t begin_realtime_msec;
-    LoggedStart *starts; /* of the session so far: ids, SESSION_LOG_STARTS_MAX at most */
+    LoggedStart *starts; /* of the session so far, at most SESSION_LOG_STARTS_MAX; `application` is
+                            an id here */
     size_t n_starts, allocated_starts;
     ChainsRecent recent[CHAINS_RECENT_MAX];
     size_t n_recent;
@@ -214,12 +215,12 @@ bool chains_is_full(const Chains *c);
  * pruning, two applications that once co-occurred by chance would be kept forever.
  *
  * Merging does not prune, because merging would then no longer be associative. A chain counts only
- * observations since it began. If two applications never co-occurred again, that is evidence
- * against the chain, and not zero. Suppose a chain has decayed in A and lives in B. If it is
- * dropped from A before B is added, all of A counts as time before the chain. If B and C are added
- * first, the chain is kept, and the time of A since the chain began counts. Dropping is harmless
- * only where a sum is zero, and merging drops nothing else. Pruning therefore comes last, where a
- * model is learned and saved or the sum of a fleet is ready: model_prune().
+ * observations since it began. If two applications never co-occurred again, the time since then is
+ * evidence against the chain. Suppose a chain has decayed in A and lives in B. If it is dropped
+ * from A before B is added, all of A counts as time before the chain. If B is added first, the
+ * chain is kept, and the time of A since the chain began counts. Dropping is harmless only where a
+ * sum is zero, and merging drops only such sums. Pruning therefore comes last, before a learned
+ * model is saved and when the sum of a fleet is ready: model_prune().
  *
  * Names get new ids: do not prune while a predictor uses the old ones. Returns 0, -EBUSY, -EINVAL,
  * or -ENOMEM; the errors have the meaning that they have in chains_merge(). */
