@@ -74,7 +74,8 @@ static void disks(void **state)
     }
 }
 
-/* Without pressure information, all the time in which replay reads counts as time of replay. */
+/* Without pressure information, the time in which disks are busy counts, except while replay reads.
+ */
 static void disks_of_our_own(void **state)
 {
     static const char group[] =

@@ -249,7 +249,8 @@ TEST(automatic_by_service, {2, MANAGER}, {9, FINISHED},
 /* With the PAM service of sshd, the session is never automatic, however early it begins. */
 TEST(requested_by_service, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 1000, SSH, .service = "sshd", BEGINS(STAGE_LOGIN, 1000)})
-/* GDM logs in after a timeout at its greeter. This is not automatic, since a greeter has run. */
+/* GDM logs a user in after a timeout at its greeter. This is not automatic, since a greeter has
+ * run. */
 TEST(timed_at_a_greeter, {2, MANAGER}, {8, IS_UP, GREETER}, {9, FINISHED},
      {20, IS_UP, "2", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000)})
 TEST(typed_at_a_quick_greeter, {2, MANAGER}, {8, IS_UP, GREETER},

@@ -23,8 +23,8 @@ static void needed_by_either_application(void **state)
     assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
 }
 
-/* A hundred applications use the file, each in 5 % of the sessions. Logarithms give the product of
- * all (1 - p). */
+/* A hundred applications use the file, each in 5 % of the sessions. The product of all (1 - p) is
+ * computed with logarithms. */
 static void many_small_chances(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);

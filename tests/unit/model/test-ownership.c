@@ -34,7 +34,7 @@ static void test_without_user(void **state)
     assert_true(ownership_allows(0, 0, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(ALICE, ALICE, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(DAEMON, DAEMON, S_IFREG | 0600, OWNERSHIP_ANYBODY));
-    /* The owner has the UID that stands for no user. */
+    /* The owner has the UID that stands for anybody, or for the system. */
     assert_false(ownership_allows(UINT32_MAX, 0, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(UINT32_MAX - 1, 0, S_IFREG | 0600, OWNERSHIP_SYSTEM));
 

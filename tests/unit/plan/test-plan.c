@@ -232,7 +232,7 @@ static void unlikely_ranges_need_a_likely_neighbour(void **state)
 }
 
 /* Makes a plan of one volume with `n` one-page files at falling places and with falling
- * probabilities. */
+ * probabilities, and with two pages of metadata. */
 static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
 {
     LocatedPlan *l = calloc(1, sizeof(*l));

@@ -113,7 +113,7 @@ static void many_files_take_several_batches(void **state)
     event_log_free(log);
 }
 
-/* A user whose files take long uses up their own share of the time; the files of others are sampled
+/* A user whose files take long uses up the share of this user only; the files of others are sampled
  * nevertheless. */
 static void each_user_has_a_share_of_the_time(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests each user's share of a stage, and the order in which objects go into its trace. */
+/* Tests each user's share of a stage, and the order in which objects go into the stage's trace. */
 
 #include "record/stage-select.h"
 

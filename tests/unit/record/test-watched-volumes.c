@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests which filesystems are watched if the state directory is less encrypted than they are. The
- * tables of filesystems and fanotify are fakes: the linker wraps the functions. */
+/* Tests which filesystems are watched if their encryption is stronger than that of the state
+ * directory. The tables of filesystems and fanotify are fakes: the linker wraps the functions. */
 
 #include "record/watched-volumes.h"
 

@@ -117,7 +117,7 @@ static const Given one = {
         .n_metadata = 2,
         .files = {FILE(11), FILE(12), FILE(13)},
         .n_files = 3,
-        /* rising place; neither need nor probability follow it */
+        /* sorted by place, but neither by need nor by probability */
         .data = {DATA(2, 0, 4096, 1000, 300 * USEC_PER_MSEC, 0.25),
                  DATA(0, 4096, 8192, 2000, 100 * USEC_PER_MSEC, 0.5),
                  DATA(1, 0, 4096, 2000, NEVER, 0.75),
