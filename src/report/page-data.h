@@ -36,8 +36,8 @@ typedef struct GraphEdge {
 
 typedef struct Graph {
     char *names[GRAPH_NODES_MAX];
-    double starts[GRAPH_NODES_MAX]; /* decayed number of starts of each node; node 0 stands for the
-                                       begin of a session */
+    double starts[GRAPH_NODES_MAX]; /* decayed number of starts of each node; node 0 is the
+                                       beginning of a session */
     size_t n_nodes;
     GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first */
     size_t n_edges;

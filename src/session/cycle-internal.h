@@ -45,11 +45,11 @@ void cycle_objects_done(CycleObjects *m);
 /* Returns the file or directory of that name, or NULL. */
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
-/* Fills an empty *m with the objects of the applications that count, and with metadata. The objects
- * come from the logins and sessions of all users, the metadata from the sessions of the user `uid`
- * (UID_INVALID: of all users). Names of applications are added to the chains. Objects beyond
- * CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out. Returns 0 or
- * -ENOMEM. */
+/* Fills an empty *m with objects and with the applications that count. Files, directories and
+ * applications come from the logins and sessions of all users. Metadata comes from the sessions of
+ * the user `uid` (UID_INVALID: of all users). Names of applications are added to the chains.
+ * Objects beyond CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out.
+ * Returns 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 

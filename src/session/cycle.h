@@ -77,9 +77,9 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    /* The most valuable first, metadata last. The array is borrowed until the next call of
-     * cycle_decide(), the paths until cycle_reload(). All requests of one file share the pointer
-     * `path`. */
+    /* The most valuable first, metadata last. The array is valid until the next call of
+     * cycle_decide(), and the paths are valid until cycle_reload(). Both are borrowed. All requests
+     * of one file share the pointer `path`. */
     const PrefetchRequest *requests;
     size_t n_requests;
     uint64_t requested_bytes, budget_bytes;
@@ -91,9 +91,9 @@ typedef struct Cycle Cycle;
 
 /* Makes a cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned.
  * The cycle takes the chains out of the model. If the model has none, the cycle begins new ones
- * with the model's half-life; without a model, with `halflife_usec`. `uid` is the user of the
+ * with the model's half-life, or with `halflife_usec` if `m` is NULL. `uid` is the user of the
  * session, or UID_INVALID for an unknown user or several users. Returns 0, -EINVAL (parameters out
- * of range), -ENOMEM; on failure the chains stay in the model. */
+ * of range), or -ENOMEM. On failure the chains stay in the model. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);

@@ -18,7 +18,7 @@ const char *prefetch_kind_to_string(PrefetchKind k);
 typedef struct PrefetchRequest {
     const char *path; /* for metadata the filesystem's UUID; borrowed from the cycle */
     Range range;
-    double probability; /* that the object is needed before the next cycle; for metadata, before the
-                           session ends */
+    double probability; /* equation 4.16 for the scores of mixture_rank(), which are not
+                           probabilities; for metadata, the probability that a session needs it */
     PrefetchKind kind;
 } PrefetchRequest;

@@ -33,7 +33,8 @@ int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
  * a request. Returns 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
-/* Returns true if a request exists. While it exists, nothing else is recorded. */
+/* Returns true if a request exists. While it exists, `headstartd --stage=auto` records only stages
+ * for which rerecord_matches() returns true. */
 bool rerecord_is_requested(const Rerecord *x);
 
 /* Returns true if a new recording of that stage of that user (boot: any user) was requested. */
