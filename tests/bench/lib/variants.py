@@ -67,7 +67,8 @@ class Warm(Variant):
 
 
 class Outside(Variant):
-    """A bound for the installed package: no program of headstart runs in the machine."""
+    """Shows what the installed package can reach at best, because no program of headstart runs in
+    the machine."""
 
     name = "outside"
     about = "the bench itself records, plans and replays, from outside and before systemd starts"
