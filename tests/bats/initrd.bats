@@ -157,8 +157,8 @@ END
     run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
     sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"
     SYSTEMD_UNIT_PATH=$HS_TMP: run systemd-analyze verify --man=no "$HS_TMP/headstart-record.service"
-    # systemd before 254 does not know FileDescriptorStorePreserve=, and drops the descriptors.
-    # sysroot.mount exists in initrds only.
+    # Two messages report no fault of the unit. systemd before 254 does not know
+    # FileDescriptorStorePreserve=, and drops the descriptors. sysroot.mount exists in initrds only.
     [ -z "$(grep headstart <<<"$output" | grep -vE 'FileDescriptorStorePreserve|sysroot\.mount not found')" ]
 }
 

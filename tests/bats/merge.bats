@@ -251,7 +251,7 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     learn a "$t/1.json"
     learn b "$t/2.json"
     cd "$M"
-    # The clock of the machine that learned this knowledge was set to the year 2100.
+    # The model `future` comes from a machine whose clock was set to the year 2100.
     clock=$(jq .clock_usec a)
     sed "s/\"clock_usec\":$clock/\"clock_usec\":4102444800000000/" a >future
     run --separate-stderr -0 hs merge --quiet --output=out future b

@@ -144,8 +144,8 @@ metadata() {
     new /data/a
     mkdir -p -m 700 "$HS_STATE/traces"
     sync -f "$HS_MNT"
-    # The fixture contains what cachestat records: one block, far from all others.
-    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # newer than all these files
+    # The trace contains one metadata block, far from all others, as if cachestat had found it.
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # the boot is newer than all these files
         jq -c '.volumes[0] += {"metadata_source": "cachestat", "metadata": [60817408, 4096]}' \
             >"$HS_STATE/traces/20260101T000000-boot.json"
     hs learn --quiet

@@ -8,8 +8,8 @@
  *
  *     disk      IMAGE, whose reads take as long as on the disk of the given profile. A loop device
  *               on it (losetup --direct-io=on) is a real block device.
- *     control   carries out one command for each write, see below. A read returns the counters so
- *               far, one `key=value` on each line.
+ *     control   carries out one command for each write, see below. A read returns the state and the
+ *               counters so far, one `key=value` on each line.
  *
  * The commands are:
  *
@@ -21,9 +21,10 @@
  *     pause, resume            begin and end a time in which the disk hangs: reads with delays wait
  *     touch OFFSET LENGTH      marks the granules of these bytes as read (profile lazy)
  *     touch                    marks all granules as read; a reset unmarks them
- *     fault NAME [EVERY]       gives one of EVERY (1) reads with delays the fault NAME: `hang` (the
- *                              read is answered when the fault ends), `eio`, `late` (2 s more),
- *                              `short` (half of the data is returned) or `none`
+ *     fault NAME [EVERY]       gives one of EVERY (default: 1) reads with delays the fault NAME:
+ *                              `hang` (the read is answered when the fault ends), `eio` (the read
+ *                              fails), `late` (2 s more), `short` (half of the data is returned)
+ *                              or `none`
  *
  * --writes=FILE records writes and flushes, in order, for tests/faults/powercut.
  *
