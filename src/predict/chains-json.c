@@ -409,8 +409,8 @@ static int read_log(const Chains *c, UserHistory *h, JsonColumn from)
 }
 
 /* Versions 1 and 2 have eight classes of ages, no weights of experts and no log. The first of their
- * classes ends at 300 seconds. It becomes the class that ends at 320 seconds, the second the next
- * class, and so on. */
+ * classes ends at 300 seconds. It becomes the class that ends at 320 seconds, the second one
+ * becomes the class after that, and so on. */
 static int read_history_sums(UserHistory *h, JsonColumn row, int64_t version)
 {
     DecayedSum *sums[CHAINS_HISTORY_SUMS];

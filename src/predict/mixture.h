@@ -31,7 +31,7 @@ typedef struct Mixture Mixture;
 
 /* Makes a mixture that predicts from `chains` and adds its observations to them. Ends the session
  * of the chains. Takes ownership of the chains on success. The items of guesses are ids of the
- * chains. Returns 0, or -ENOMEM (then the session may have ended, too). */
+ * chains. Returns 0 or -ENOMEM. After -ENOMEM the session may have ended nevertheless. */
 int mixture_new(Chains *chains, Mixture **ret);
 Mixture *mixture_free(Mixture *m);
 DEFINE_CLEANUP(Mixture *, mixture_free);

@@ -28,7 +28,8 @@ typedef struct Neighbour {
     uint32_t pair;  /* CHAINS_NONE: they have co-occurred once */
 } Neighbour;
 
-/* Sums of times (decayed_sum_of_time()) and of events, each with the weight of its moment. */
+/* Sums of times (decayed_sum_of_time()) and of events. Each observation has the weight of its
+ * moment. */
 typedef struct ChainsApplication {
     uint32_t id; /* the caller's number; CHAINS_NONE for CHAINS_BEGIN */
     DecayedSum starts, exits, on;

@@ -452,9 +452,9 @@ static void workers_free(Worker *workers, size_t n)
     free(workers);
 }
 
-/* Returns the number of workers of a stream: at most one per four descriptors, but at least one.
- * Each worker may have descriptors of a path, of a file and of chunks in flight open at the same
- * time. */
+/* Returns the number of workers of a stream: at most one per operation, and at most one per four
+ * descriptors (one if there are fewer than four). Each worker may have descriptors of a path, of a
+ * file and of chunks in flight open at the same time. */
 static unsigned workers_of(const Stream *s, uint32_t descriptors)
 {
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));

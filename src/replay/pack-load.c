@@ -16,8 +16,7 @@ typedef struct Loading {
     LoadedPack result;
     int error;
     bool done;
-    pthread_mutex_t
-            lock; /* guards `done`; only the thread uses the fields above until `done` is set */
+    pthread_mutex_t lock; /* guards `done`; only load() uses the fields above until `done` is set */
     pthread_cond_t changed;
 } Loading;
 

@@ -15,7 +15,7 @@
 #define SETTLE_SAMPLE_USEC (250 * USEC_PER_MSEC)
 #define SETTLE_QUIET_USEC  (USEC_PER_SEC) /* the disk must be quiet for this long */
 #define SETTLE_QUIET_PERMIL \
-    100U /* a sample is quiet if tasks waited for I/O at most this share of it */
+    100U /* the disk is quiet if tasks waited for I/O at most this share of the time */
 
 /* Waits until the disk is quiet, until `max` has passed, or until one of the signals arrives. The
  * caller has blocked these signals. Returns that signal, otherwise 0. Returns 0 at once if the
