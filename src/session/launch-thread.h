@@ -43,8 +43,8 @@ typedef struct LaunchReport {
 
 typedef struct LaunchThread LaunchThread;
 
-/* Starts the thread. The caller has blocked its signals. Returns 0 or a negative errno, for example
- * -EPERM if fanotify is not permitted. */
+/* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
+ * them. Returns 0 or a negative errno, for example -EPERM if fanotify is not permitted. */
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 
 /* Stops the thread and all replays. If a read hangs for longer than a second (a dead disk), the

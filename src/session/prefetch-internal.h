@@ -28,7 +28,7 @@ typedef struct PrefetchState {
     void *arg;
 
     RefetchBackoff *backoff;
-    VolumeTable volumes; /* as of the first request of metadata */
+    VolumeTable volumes; /* read at the first request for metadata */
     bool volumes_read;
 } PrefetchState;
 

@@ -3,10 +3,10 @@
 
 /* Decides which files of STATE/traces are kept. Pure.
  *
- * Recording stores a trace of each login and session, and bad files are set aside. Without quotas a
- * user who logs in a thousand times a day would fill the disk and displace the traces of others.
- * Therefore each kind of file has a quota of count, bytes and age. If the files of several users
- * exceed a quota together, the oldest file of the user with the largest total is removed. */
+ * Recording stores a trace of each stage, and bad files are set aside. Without quotas a user who
+ * logs in a thousand times a day would fill the disk and displace the traces of others. Therefore
+ * each kind of file has a quota of count, bytes and age. If the files of several users exceed a
+ * quota together, the oldest file of the user with the largest total is removed. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -33,8 +33,8 @@ typedef struct RetentionQuota {
     usec_t age;
 } RetentionQuota;
 
-/* A trace of a desktop takes 14 kB for the boot and 37 kB for the login. After 16 half-lives of a
- * week a trace no longer counts. */
+/* A trace of a desktop takes 14 kB for the boot and 37 kB for the login. A trace that is 16
+ * half-lives old (112 days with the default half-life) has 2^-16 of the weight of a new one. */
 #define RETENTION_QUOTAS_DEFAULT                                                \
     (const RetentionQuota[_RETENTION_KIND_MAX])                                 \
     {                                                                           \

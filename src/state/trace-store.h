@@ -5,8 +5,8 @@
 
 #include "trace/trace.h"
 
-/* The ending that learning adds to the file name of a trace if the session was not an ordinary one.
- * Such a trace is not read again. */
+/* The ending that learning adds to the file name of a trace that must not be learned
+ * (model_trace_unfit()). Such a trace is not read again. */
 #define TRACE_SKIPPED_SUFFIX ".skipped"
 
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; if that

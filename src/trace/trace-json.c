@@ -196,7 +196,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
     json_writer_close(&w, '}');
 
-    /* Older recorders did not measure the time. */
+    /* Older recorders did not measure the time until the stage was ready. */
     if (t->timing.ready > 0) {
         json_writer_open(&w, "timing", '{');
         json_writer_add_u64(&w, "ready_usec", t->timing.ready);

@@ -205,7 +205,7 @@ int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
  * ".", ".." or an empty name. */
 int trace_add_path(Trace *t, const char *path, uint32_t *ret);
 /* Finds or adds the file with that path; in a new file only path, volume and directory are set.
- * -E2BIG also when the paths of all files would exceed TRACE_PATH_BYTES_MAX. */
+ * Returns -E2BIG also if the paths of all files would exceed TRACE_PATH_BYTES_MAX. */
 int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret);
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);

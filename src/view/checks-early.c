@@ -83,7 +83,7 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd)
 {
     struct stat st;
 
-    /* headstart-init creates this file, or the headstart-replay that it has started. */
+    /* Either headstart-init or the headstart-replay that it has started creates this file. */
     if (get_status(c, HEADSTART_RUN_DIR "/replay-boot.early", &st))
         checks_add(checks, "early", CHECK_OK, NULL, NULL,
                    "recording and replay begin before the system manager");

@@ -146,8 +146,8 @@ static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *re
            (double)data >= SWEEP_SHARE_MIN * (double)le64toh(pack->header->total_data_bytes);
 }
 
-/* Adds the sweep of this boot over the pack, if it is new and nearly all of it was on this volume.
- */
+/* Adds the sweep of this boot over the pack, if the sweep is new and nearly all of the pack is on
+ * this volume. */
 static void add_sweep(Devices *x, const Volume *v, DeviceRecord *d, const Pack *pack,
                       struct json_object *status)
 {
@@ -229,7 +229,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
         add_sweeps(x, v, d);
     if (mode == DEVICES_MEASURE && x->budget.usec > 0 &&
         (!v->removable || strcmp(v->mountpoint, "/") == 0) &&
-        (!d || (d->measured_realtime != x->now_realtime && /* not done for another subvolume */
+        (!d || (d->measured_realtime != x->now_realtime && /* not yet, by another subvolume */
                 device_probe_wanted(&d->samples)))) {
         d = device_store_add(&x->store, v->uuid, identity);
         if (d)

@@ -10,7 +10,7 @@
 
 typedef enum DevicesMode {
     DEVICES_KNOWN,   /* use what was measured before */
-    DEVICES_MEASURE, /* measure further if samples are missing, and store them */
+    DEVICES_MEASURE, /* measure if samples are missing, and store the new samples */
 } DevicesMode;
 
 /* Sets the profile of each volume whose device was measured; if the samples suffice, also its class

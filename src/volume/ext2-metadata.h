@@ -37,6 +37,6 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
  *   read them from the device file,
  * - block bitmaps: only an allocation needs them. Since Linux 5.8 ext4 prefetches them in the
  *   background, at a random time after the mount.
- * All other blocks are metadata, because the page cache of the device never contains file data.
+ * All other blocks count as metadata, because the filesystem caches no file data with the device.
  * Returns 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);
