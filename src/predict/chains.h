@@ -207,7 +207,8 @@ bool chains_is_full(const Chains *c);
 /* Makes *ret a copy without negligible parts. The copy lacks:
  * - chains that count less than 2^-10 of an event although they are old: nearly everything that
  *   their history counts was observed since they began;
- * - applications that count less than that and that no remaining chain needs, and their names.
+ * - applications that count less than that and that no remaining chain needs, and their names;
+ * - histories of users of whom nothing else is left.
  *
  * One half-life halves a sum, so a part becomes negligible after ten half-lives at the earliest.
  * The time is the one that was set last. For chains that were read from a file it is the beginning

@@ -11,7 +11,7 @@
 
 /* Rows of counts. Each row has one count for each application, here called "it". */
 enum {
-    AGE_HAD,      /* weight of the sessions that had started it at this age */
+    AGE_HAD,      /* weight of the sessions that had started it by this age */
     AGE_HAD_CAME, /* part of AGE_HAD: sessions that started it again within the horizon */
     AGE_CAME,     /* weight of the other sessions that started it within the horizon */
     ALIKE_HAD,

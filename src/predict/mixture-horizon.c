@@ -152,8 +152,8 @@ int mixture_horizon_compute(Mixture *m, usec_t horizon)
     r = horizons_compute(&m->horizons, &m->situation, &m->sequence, horizon, next, columns, &any);
     if (r < 0)
         return r;
-    /* An application that the log does not contain started in none of its n sessions. Only the
-     * smoothing predicts it: "chains", which counts as one case. */
+    /* An application that the log does not contain started in none of the log's n sessions. Only
+     * the smoothing predicts it: "chains", which counts as one case. */
     for (size_t i = 0; i < m->n_rows; i++) {
         double none = m->within[i][HORIZON_CHAINS] / (double)(m->situation.log->n + 1);
 

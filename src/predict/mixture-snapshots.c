@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* If the predictions for an application differ by less than this, no expert is credited with its
- * outcome. */
+/* If the predictions for an application differ by less than this, its outcome adds neither credits
+ * nor losses. */
 #define SPREAD_MIN 0.001
 
 void mixture_snapshots_done(Mixture *m)
