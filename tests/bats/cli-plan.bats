@@ -337,7 +337,8 @@ device_is_measured() {
     login 1000
     login 1001
     login 1002
-    # Until the device is measured, each plan may change which gaps between ranges are read as well.
+    # Until the device is measured, each plan may change the device profile. The profile decides which
+    # gaps between ranges are read as well, and therefore changes the packs.
     hs_wait 60 device_is_measured
     local paths='[.volumes[].files[].path] | sort'
     hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" >"$HS_TMP/old"

@@ -51,7 +51,7 @@ limited() {
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
-    # One user's share of the bytes of paths has room for only some hundred files of the flood.
+    # One user's share is 2 MiB of paths, which has room for about 500 files of the flood.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
     # Both traces are known, so learning again reads neither of them.
     knows_all limited

@@ -707,7 +707,7 @@ for name in sys.argv[1:]:
 @test "one user's flood of opens is left out, and those of others are not" {
     hs_filesystem ext4 256 -N 16384
     mkdir "$HS_MNT/flood"
-    # These are more files than one user's share.
+    # These are 500 files more than one user's share (TRACE_RECORD_USER_FILES_MAX).
     (cd "$HS_MNT/flood" && seq 15500 | xargs touch)
     for i in before after; do echo x >"$HS_MNT/root-$i"; echo x >"$HS_MNT/other-$i"; done
     recorder_start
@@ -772,7 +772,8 @@ for i in range(30000):
 @test "many directories by one user do not fill the tree of paths for everybody" {
     hs_filesystem ext4 256 -N 90000 -b 1024
     # 75 files, each below 1,000 directories of its own: few files and few bytes, but 75,000 names.
-    # 400 such files would reach the limit of names for all users (TRACE_RECORD_NAMES_MAX).
+    # One user may have 60,000 names (TRACE_RECORD_USER_NAMES_MAX). 400 such files would reach the
+    # limit for all users (TRACE_RECORD_NAMES_MAX).
     local deep='
 make = sys.argv[3] == "make"
 os.chdir("user")
@@ -853,8 +854,8 @@ for i in range(75):
 
 @test "a kernel that hides residency is detected although it granted CAP_FOWNER" {
     # In a user namespace root has all capabilities, but not for the files of all users. The
-    # recorder cannot work there, so only its check of each file is tested, without the
-    # capabilities.
+    # recorder cannot work there. Therefore only its check of a single file is tested, outside a
+    # user namespace and without the capabilities.
     need_command setpriv
     hs_filesystem ext4 64
     head -c 100K /dev/urandom >"$HS_MNT/other"
