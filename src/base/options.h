@@ -38,8 +38,8 @@ int options_next(Options *o, const char **ret_value);
 /* Returns the arguments after the options: a NULL-terminated part of argv. */
 char **options_arguments(const Options *o, int *ret_n);
 
-/* Reports wrong usage of `command`, a program or a program and its verb, in one line that names its
- * --help. Returns -EINVAL. */
+/* Reports wrong usage in one line that names --help. `command` is the name of the program, or the
+ * names of the program and the verb. Returns -EINVAL. */
 int options_refuse(const char *command, const char *format, ...) _printf_(2, 3);
 
 /* Prints the list for --help, for a screen of 80 columns. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Measures how long tasks wait for I/O, with /proc/pressure/io. If the kernel does not have that
- * file, the busy time of disks in /proc/diskstats is used instead. The waiting of headstart's own
- * units is subtracted. With /proc/diskstats, the time between two calls counts as zero if
- * headstart's units have read anything in it. */
+/* Measures how long tasks wait for I/O, with /proc/pressure/io. If that file cannot be read, the
+ * busy time of disks in /proc/diskstats is used in its place. The waiting of headstart's own units
+ * is subtracted. With /proc/diskstats, the time between two calls counts as zero if headstart's
+ * units have read anything in it. */
 
 #include "base/macros.h"
 
@@ -23,6 +23,6 @@ typedef struct Pressure {
 int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec);
 
 /* Adds the time that tasks have waited since the last call. *ret_stalled_usec becomes the sum since
- * the first call, in microseconds, which never decreases. Returns 0, or -ENOENT or another negative
+ * the first call, in microseconds; it never decreases. Returns 0, or -ENOENT or another negative
  * errno if the kernel has neither source. */
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec);

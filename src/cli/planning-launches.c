@@ -152,8 +152,8 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     return r;
 }
 
-/* Returns true if `name` is the pack of an application, but not one of the packs in `arg`, which is
- * a Written. */
+/* Returns true if `name` is the pack of an application and is not among the packs in `arg`. `arg`
+ * is a Written. */
 static bool is_other(const void *arg, const char *name)
 {
     const Written *w = arg;

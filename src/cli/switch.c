@@ -11,8 +11,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The file that disables headstart, below the root. Every unit except headstart-bus.service has
- * ConditionPathExists=! on it. */
+/* The file that disables headstart, below the root. Every unit in units/ except
+ * headstart-bus.service has ConditionPathExists=! on it. */
 #define MARK_DIRECTORY "etc/headstart"
 #define MARK           "disabled"
 

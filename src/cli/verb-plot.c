@@ -86,8 +86,8 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
                  : 0;
 }
 
-/* Finds the start to compare with, which is another start of the same application. Returns 0, or an
- * error that was reported. */
+/* Finds a start of the same application to compare with. Returns 0, or an error that was
+ * reported. */
 static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *ret)
 {
     const Trace *t = one->trace;

@@ -171,8 +171,8 @@ static int check_output(const Recording *x)
 static int open_recorder(Recording *x)
 {
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
-    /* With an output file, no `store` is given: the user who names the file decides which names of
-     * files may be written into it. */
+    /* With an output file, `store` is NULL, and the trace may contain the names of all files: the
+     * user has chosen where they are written. */
     RecorderOptions o = {
             .root = x->c->root, .exact = x->exact, .store = x->output ? NULL : x->c->state};
     _cleanup_free_ char *error = NULL;

@@ -58,10 +58,10 @@ void table_column(Table *t, const char *title, const char *key, CellType type);
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
 
-/* Both functions are for a table in a cell, which is printed as a section. table_set_heading() sets
- * the line above the section; without this call the line is the title of the cell's column. If the
- * table holds only the first rows, table_set_total() sets the number of all rows. The last line of
- * the section then names --limit=. */
+/* A table in a cell is printed as a section. table_set_heading() sets the line above the section of
+ * such a table; without this call the line is the title of the cell's column. If the table holds
+ * only the first rows, table_set_total() sets the number of all rows. The last line of the section
+ * then names --limit=. */
 void table_set_heading(Table *t, const char *format, ...) _printf_(2, 3);
 void table_set_total(Table *t, size_t n_rows);
 

@@ -6,10 +6,10 @@
  *
  *   - headstart.conf is read from the first of /etc/headstart, /run/headstart,
  *     /usr/local/lib/headstart and /usr/lib/headstart that contains it.
- *   - Drop-ins are the files *.conf in the directory headstart.conf.d of all four. They are read
- *     after headstart.conf, sorted by file name whatever their directory, so the later name wins.
- *     If several directories contain a file of the same name, only the one in the first directory
- *     is read. If it is empty or a link to /dev/null, it masks the others.
+ *   - Drop-ins are the files *.conf in the directory headstart.conf.d of each of these four.
+ *     They are read after headstart.conf, sorted by file name whatever their directory, so the
+ *     later name wins. If several directories contain a file of the same name, only the one in the
+ *     first directory is read. If it is empty or a link to /dev/null, it masks the others.
  *
  * Add a key here when code uses it, and document it in headstart.conf(5) and
  * data/headstart.conf. */

@@ -19,6 +19,6 @@ typedef struct Arguments {
     RecorderOptions recorder;
 } Arguments;
 
-/* Parses the command line. Returns 1 to continue, 0 if a help text or the version was printed,
- * -EINVAL if the usage was wrong, which was reported, or -ENOMEM. */
+/* Parses the command line. Returns 1 to continue; 0 if a help text or the version was printed; or
+ * -EINVAL (wrong usage) or -ENOMEM, which were reported. */
 int arguments_parse(int argc, char **argv, Arguments *ret);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The prefetcher: the session cycle in the daemon's event loop. The recorder reports starts and
- * exits of applications, which go into the cycle (session/cycle.h). The cycle's requests go to the
- * prefetch thread (session/prefetch-thread.h). SIGHUP makes the prefetcher read configuration and
- * model again. SIGUSR2 makes the prefetcher write session.json to the runtime directory (without
- * one, to the state directory). Both signals must be blocked. */
+/* The prefetcher: the session cycle in the daemon's event loop. Starts and exits of applications go
+ * from the recorder into the cycle (session/cycle.h). The cycle's requests go to the prefetch
+ * thread (session/prefetch-thread.h). SIGHUP makes the prefetcher read configuration and model
+ * again. SIGUSR2 makes the prefetcher write session.json to the runtime directory (without one, to
+ * the state directory). Both signals must be blocked. */
 
 #include "record/recorder.h"
 

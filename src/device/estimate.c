@@ -28,8 +28,8 @@
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 
-/* Sweeps correct a profile only if its error exceeds the tolerance, and never by more than the
- * maximum. */
+/* Sweeps correct a profile only if its error exceeds the tolerance, and by at most the maximum.
+ * Both are factors. */
 #define REFINE_TOLERANCE 1.25
 #define REFINE_MAX       2.0
 
@@ -60,8 +60,8 @@ static double quantile(Values *x, double q)
 typedef bool (*sample_filter_t)(const DeviceSample *s, uint64_t argument);
 typedef double (*sample_value_t)(const DeviceSample *s, double argument);
 
-/* Collects the value of each sample that passes the filter, without the samples that returned zeros
- * if there are enough others. */
+/* Collects the value of each sample that passes the filter. If enough of these samples did not
+ * return zeros, skips those that did. */
 static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
                     uint64_t filter_argument, sample_value_t value, double argument, Values *ret)
 {
@@ -96,8 +96,8 @@ static double time_of(const DeviceSample *s, double argument)
     return (double)s->usec;
 }
 
-/* Returns the rate in bytes per usec. A positive `latency` is subtracted once, a negative one once
- * for each request. */
+/* Returns the rate in bytes per usec. A positive `latency` is subtracted once. Of a negative one,
+ * the amount is subtracted for each request. */
 static double rate_of(const DeviceSample *s, double latency)
 {
     double usec = fmax((double)s->usec, 1);
@@ -108,7 +108,7 @@ static double rate_of(const DeviceSample *s, double latency)
 }
 
 /* Returns the throughput in requests per usec. `transfer` is the time of the transfer of one
- * request. The transfers of the last requests in flight follow after the latencies, so their time
+ * request. The transfers of the last `depth` - 1 requests follow after all latencies, so their time
  * is subtracted. */
 static double throughput_of(const DeviceSample *s, double transfer)
 {
