@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The requests of `headstart rerecord`: STATE/rerecord-STAGE (docs/formats.md). */
+/* The requests of `headstart rerecord` and `headstart measure`: STATE/rerecord-STAGE
+ * (docs/formats.md). */
 
 #include "base/time-util.h"
 #include "base/uid.h"

@@ -7,9 +7,10 @@
  *   trace. Objects beyond these limits are left out; the likeliest objects are kept. A boot and a
  *   login open 3,000 to 15,000 files with paths of 60 to 90 bytes.
  * - TRACE_*_MAX without RECORD: the most that builder and reader accept. The builder refuses more
- *   with -E2BIG. The reader refuses it with -EBADMSG, and a file of more than TRACE_JSON_SIZE_MAX
- *   with -E2BIG. These limits bound the memory that a reader needs for a hostile file. They are
- *   larger than the first set, so that a trace of a recorder with larger limits is still readable.
+ *   with -E2BIG, but a path or a number that is too large with -EINVAL. The reader refuses it with
+ *   -EBADMSG, and a file of more than TRACE_JSON_SIZE_MAX with -E2BIG. These limits bound the
+ *   memory that a reader needs for a hostile file. They are larger than the first set, so that a
+ *   trace of a recorder with larger limits is still readable.
  *
  * "Path bytes" is the sum over files of the length of the full path with its NUL. A trace stores
  * paths as a tree; learning writes each path out. */

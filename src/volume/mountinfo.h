@@ -8,7 +8,7 @@
 
 typedef struct Mount {
     unsigned id, parent;
-    unsigned major, minor; /* equal st_dev, except on btrfs */
+    unsigned major, minor; /* those of st_dev, except on btrfs */
     char *root;            /* path within the filesystem that is mounted here */
     char *target;          /* mount point, octal escapes resolved */
     char *fstype;
@@ -35,8 +35,8 @@ const Mount *mount_table_root(const MountTable *t);
 
 /* Returns true if filesystems of this type keep their data on a local block device. Only the name
  * decides. The types are ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660,
- * udf, bcachefs, jfs, reiserfs, nilfs2. False for network filesystems, FUSE ("fuseblk" included),
- * autofs and pseudo filesystems. */
+ * udf, bcachefs, jfs, reiserfs, nilfs2. Returns false for network filesystems, FUSE ("fuseblk"
+ * included), autofs and pseudo filesystems. */
 bool fstype_is_local_block(const char *fstype);
 
 /* Returns true if the path is the prefix or lies below the prefix. Trailing slashes of the prefix

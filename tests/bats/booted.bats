@@ -78,8 +78,8 @@ has_traces() {
     [ "$(traces "$1")" -ge "$2" ]
 }
 
-# check_read_only PID: checks that the process of a unit can write to its own directories and to no
-# other directory of the list. /dev is not checked: it is a tmpfs, and systemd 257 leaves it writable
+# check_read_only PID: checks that the process of a unit can write to its own directories, but to
+# none of the listed ones. /dev is not checked: it is a tmpfs, and systemd 257 leaves it writable
 # with ReadOnlyPaths= and with ProtectSystem=strict.
 check_read_only() {
     local pid=$1 d
