@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* STATE/boot-idle: the next boot is neither replayed nor recorded, unless rerecord-boot exists.
- * headstart-init then starts nothing, and the recorder starts only after the boot. The planner
- * creates and removes the file. */
+/* STATE/boot-idle: the next boot is neither replayed nor recorded. headstart-init starts nothing,
+ * and the recorder starts only after the boot. If rerecord-boot exists, the file has no effect. The
+ * planner creates and removes the file. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"

@@ -136,7 +136,8 @@ END
     [ -z "$stderr" ]
     [[ $output == *"Status: ready"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
     [[ $output == *"Logins of all users: "*"Root sees more"* && $output != *"$HS_STATE"* ]]
-    # A user sees the same figures of the boots as root, and the same rows of the history.
+    # A user sees the same figures of the boots as root, and in the history the same rows of the boots
+    # and of the user's own logins.
     diff <(user 1 status --json=short | jq '.benefit[0]') <(hs status --json=short | jq '.benefit[0]')
     # The reasons for leaving out are not compared: the first login is left out, and a user sees
     # another first login than root.
