@@ -606,18 +606,22 @@ static int prepare_queues(Replay *x, uint32_t descriptors)
     return 0;
 }
 
-/* Carries out the recheck. A sweep takes seconds, and the pages that it read first may have been
- * reclaimed. Pages that are still resident are not read again. The recheck begins no operation
- * after a tenth of the time of the sweep. */
+/* Carries out the recheck, unless replay_stop() was called. A sweep takes seconds, and the pages
+ * that it read first may have been reclaimed. Pages that are still resident are not read again. The
+ * recheck begins no operation after a tenth of the time of the sweep. */
 static int recheck(Replay *x, usec_t sweep_start, uint32_t descriptors)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);
+    bool stopped;
 
     lock(x);
-    x->recheck_until = now + (now - sweep_start) / 10;
-    queues_fill(x);
+    stopped = x->stopped;
+    if (!stopped) {
+        x->recheck_until = now + (now - sweep_start) / 10;
+        queues_fill(x);
+    }
     unlock(x);
-    return run_workers(x, descriptors);
+    return stopped ? 0 : run_workers(x, descriptors);
 }
 
 static int run(Replay *x)
@@ -635,7 +639,7 @@ static int run(Replay *x)
         return r;
     start = clock_now(CLOCK_MONOTONIC);
     r = run_workers(x, MAX(descriptors / 2, 1U));
-    if (r < 0 || x->stopped || (!x->options.wait && x->options.policy != POLICY_IDLE))
+    if (r < 0 || (!x->options.wait && x->options.policy != POLICY_IDLE))
         return r;
     return recheck(x, start, MAX(descriptors / 2, 1U));
 }
