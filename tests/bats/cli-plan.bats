@@ -275,8 +275,8 @@ planned_policy() {
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
-# not_held: checks that the boot is not held. Its policy is then concurrent or, if the device was
-# measured as slow, metadata. A busy machine makes a device without delays look slow.
+# not_held: checks that the boot is not held. Its policy is then concurrent or metadata. Which of
+# them depends on the measured speed, and a busy machine makes a device without delays look slow.
 not_held() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
     # shellcheck disable=SC2154 # run sets it

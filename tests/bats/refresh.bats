@@ -171,7 +171,7 @@ metadata() {
     new /home/user/.profile
     learned /bin/app /opt/tool/a /srv/a /srv/b /home/user/.profile
     # /opt and /home are now as empty as mount points without their filesystems. In /srv, `a` is
-    # left, so `b` was removed.
+    # left, so `b` counts as removed.
     rm -r "$HS_MNT"/opt/tool "$HS_MNT/home/user" "$HS_MNT/srv/b"
     run -0 hs refresh --json=short
     jq -e '.n_gone == 1 and .n_unknown == 2 and .planned' <<<"$output"

@@ -13,7 +13,7 @@ setup() {
     need_command jq
 }
 
-# volume JQ-EXPRESSION: evaluates the expression on the volume mounted on HS_MNT.
+# volume JQ-EXPRESSION: prints the value of the expression for the volume mounted on HS_MNT.
 volume() {
     "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"
 }
