@@ -50,7 +50,7 @@ static void help(void)
     puts("\nSee the headstartd(8) man page for details.");
 }
 
-/* Parses the list of stages. Returns 1, -EINVAL (reported) or -ENOMEM. */
+/* Parses the list of stages. Returns 1, or -EINVAL or -ENOMEM, which were reported. */
 static int parse_stages(const char *value, Arguments *a)
 {
     _cleanup_free_ char *list = strdup(value);
@@ -73,8 +73,8 @@ static int parse_stages(const char *value, Arguments *a)
     return 1;
 }
 
-/* Parses the list of abilities that the recorder pretends to lack. Returns 1, -EINVAL (reported) or
- * -ENOMEM. */
+/* Parses the list of abilities that the recorder pretends to lack. Returns 1, or -EINVAL or
+ * -ENOMEM, which were reported. */
 static int parse_pretend(const char *value, RecorderOptions *o)
 {
     _cleanup_free_ char *list = strdup(value);

@@ -14,10 +14,10 @@
             .bytes = UINT64_C(32) << 20,      \
     })
 
-/* Reads STATE/model.json. *ret is NULL if there is no model. A bad model is set aside with one line
- * in the log. A model that exceeds the limits is reduced to what most sessions used. *ret_dropped
- * counts the files and metadata ranges that were dropped. Returns 0, -ENOMEM, or the errno of
- * reading, which is not logged. */
+/* Reads STATE/model.json. *ret is NULL if there is no usable model. A bad model is set aside with
+ * one line in the log. A model that exceeds the limits is reduced to what most sessions used.
+ * *ret_dropped counts the files and metadata ranges that were dropped. Returns 0, -ENOMEM, or the
+ * errno of reading, which is not logged. */
 int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
                           size_t *ret_dropped);
 
