@@ -10,7 +10,7 @@
  * odd-even      one succession on odd days, another on even days
  * weekday-hour  some applications on weekday mornings, others in the evenings and at the weekend
  * changed       the succession is drawn anew halfway; scored from four sessions later
- * rare-long     one large application is started in one session of five, and runs to its end
+ * rare-long     one application is started in one session of five, and runs until the session ends
  * bursts        tasks of three applications, seconds apart, and a quarter of an hour between tasks
  * never-closes  no application exits before the session ends
  * slow          exponential pauses with a mean of half an hour, in sessions of 3 to 7 hours

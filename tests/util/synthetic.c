@@ -146,8 +146,9 @@ static int add_volume(const SyntheticParameters *p, Trace *t, Random *random)
     return trace_add_volume(t, &v, &id);
 }
 
-/* Draws a file of the application. These files lie in one stretch of the table; in addition the
- * application uses libraries that all applications use. */
+/* Draws a file that the application uses: in one case of four one of the 200 files that all
+ * applications use, otherwise one of a stretch of consecutive files, which overlaps with the
+ * stretch of the next application. */
 static size_t file_of(const SyntheticParameters *p, size_t application, Random *random)
 {
     size_t rest = p->n_files - p->n_applications;
@@ -178,7 +179,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
             f = e;
         } else if (rest >= p->n_accesses ||
                    i * rest / p->n_accesses == (i - 1) * rest / p->n_accesses)
-            f = file_of(p, e, random); /* a drawn file; all other accesses go through the files */
+            f = file_of(p, e, random); /* drawn; the other accesses take the files in order */
         if (ids[f] == TRACE_NONE)
             continue;
         a.file = ids[f];

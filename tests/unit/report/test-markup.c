@@ -128,7 +128,7 @@ static void test_place(void **state _unused_)
     assert_true(axis_place(&empty, 5) == 7);
 }
 
-/* A folded axis rises from 0 to 1, and used buckets take nearly all of its length. */
+/* A folded axis rises from 0 to 1, and used buckets are longer than empty ones. */
 static void test_fold(void **state _unused_)
 {
     bool used[FOLD_BUCKETS] = {[10] = true, [11] = true, [200] = true};

@@ -49,7 +49,7 @@ static void a_fifth_set_stops_the_oldest_and_nothing_queues_up(void **state)
         assert_true(slots[i] >= 0);
         assert_int_equal(stop, -1);
     }
-    /* Each further start stops the oldest start whose files are being read. */
+    /* Each further start stops the oldest set that is being read. */
     for (unsigned i = LAUNCH_SETS_MAX; i < LAUNCH_SLOTS; i++) {
         slots[i] = launch_table_begin(&t, 1000 + i, (1 + i) * SEC, &stop);
         assert_true(slots[i] >= 0);

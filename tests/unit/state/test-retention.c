@@ -113,7 +113,7 @@ static void age_goes_by_the_newest_file(void **state)
     assert_int_equal(kept(&s, 4), 1);
     assert_int_equal(kept(&s, 6), 1);
 
-    /* The clock is a year ahead now, which makes no file old. */
+    /* If the clock jumps a year ahead, no further file becomes too old. */
     s.n = 5;
     retention_choose(s.files, s.n, quotas, NOW + 365 * DAY, s.remove);
     assert_false(s.remove[1] || s.remove[3] || s.remove[4]);

@@ -344,7 +344,7 @@ static void what_is_not_a_trace_is_told_apart(void **state)
             {"{}", -EMEDIUMTYPE},
             {"[]", -EMEDIUMTYPE},
             {"null", -EBADMSG},
-            {"1", -EBADMSG} /* the number may have been longer */,
+            {"1", -EBADMSG} /* may be the beginning of a longer number */,
             {"\"headstart-trace\"", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-model\",\"version\":1}", -EMEDIUMTYPE},
             {"{\"format\":1}", -EMEDIUMTYPE},
@@ -423,7 +423,7 @@ static void wrong_members_are_refused(void **state)
             {"\"volume\":[0", "\"volume\":[1"},
             {"\"volume\":[0", "\"volume\":[-2"},
             {"\"directory\":[0", "\"directory\":[2"},
-            {"\"directory\":[0", "\"directory\":[1"}, /* with resident ranges */
+            {"\"directory\":[0", "\"directory\":[1"}, /* a directory has no resident ranges */
             {"\"size_bytes\":[", "\"size_bytes\":[-"},
             {"\"resident\":[[", "\"resident\":[[[],"},
             {"\"resident\":[[", "\"resident\":[[1,"},

@@ -176,7 +176,7 @@ static void volumes_are_limited(void **state)
     assert_int_equal(trace_validate(t), 0);
 }
 
-/* Files below a path of nearly 4,096 bytes: the tree is small, but the written paths are not. */
+/* Files below a path of 3,765 bytes: the tree is small, but the paths together are not. */
 static void path_bytes_are_limited(void **state)
 {
     _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
@@ -372,8 +372,8 @@ static void synthetic_traces_are_valid_and_repeat(void **state)
     }
 }
 
-/* Only a filesystem check that took long counts. An application that still runs at the end of the
- * stage has run until this end. */
+/* Only a filesystem check of at least ten seconds counts. A check that still runs at the end of
+ * the stage, here after 30 s, counts as running until then. */
 static void checks_are_found(void **state)
 {
     static const struct {

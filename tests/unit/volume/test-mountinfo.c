@@ -111,8 +111,8 @@ static void one_mount_a_filesystem_the_one_nearest_its_root(void **state)
             "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
             "23 22 8:2 /srv /export rw - ext4 /dev/sda2 rw\n" /* a bind mount of a part */
             "24 22 8:3 /a /bind rw - ext4 /dev/sda3 rw\n"
-            "25 22 8:3 / /long/way rw - ext4 /dev/sda3 rw\n" /* but this one shows all of it */
-            "26 22 8:3 / /other rw - ext4 /dev/sda3 rw\n"    /* and is shorter */
+            "25 22 8:3 / /long/way rw - ext4 /dev/sda3 rw\n" /* shows the whole filesystem */
+            "26 22 8:3 / /other rw - ext4 /dev/sda3 rw\n"    /* too, and its path is shorter */
             "27 22 0:30 / /proc rw - proc proc rw\n"
             "28 22 0:50 / /net rw - nfs4 host:/x rw\n"
             "29 22 0:51 / /fuse rw - fuseblk /dev/sdc1 rw\n";

@@ -64,7 +64,7 @@ the_boot_goes_on() {
     check "headstart logs at most one warning" at_most_one_complaint
 }
 
-# Checks that the boot goes as without headstart, and that headstart reports at most one line.
+# Checks that the boot goes as without headstart, and that headstart logs at most one warning.
 nobody_is_worse_off() {
     nobody_else_suffers
     check "headstart logs at most one warning" at_most_one_complaint
