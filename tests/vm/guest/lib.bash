@@ -293,7 +293,7 @@ probe_next_boot() {
     test -s /var/lib/hsvm-ranges
 }
 
-# Prepares a next boot that is replayed in the initrd and in which probe-init measures residence.
+# Prepares the next boot: replay sweeps the disk in the initrd, and probe-init measures what is resident.
 next_boot_is_swept() {
     check "a sweep is planned" boot_is_gated
     check "the next boot will measure what is resident" probe_next_boot
