@@ -153,8 +153,8 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     static const char copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
     bool is_initrd = strcmp(o->root, "/") != 0;
     char status[PATH_MAX], option[PATH_MAX], *marker = option + strlen("--marker=");
-    /* If PID 1 started it, headstart-replay also replays filesystems that are mounted later. If an
-     * initrd started it, it cannot see those. */
+    /* If PID 1 starts headstart-init, headstart-replay also replays filesystems that are mounted
+     * later. In an initrd, headstart-replay cannot see such filesystems. */
     char *const arguments[] = {(char *)"headstart-replay",
                                is_initrd ? option : (char *)"--mount-wait=60s",
                                (char *)"--timeout=90s",

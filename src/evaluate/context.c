@@ -19,10 +19,10 @@
  * each. Unlike a share of the parent's count, the likelihoods remain a distribution after halving.
  *
  * PCM predicts the children of the longest current context that has children. EPCM starts from the
- * longest context whose likeliest child exceeds `partition_threshold`. It follows the likeliest
- * child while the likelihood of the whole run exceeds the threshold. With `partition_jump` n > 0 a
- * run that reaches a leaf continues in the partition that begins with its last n symbols (the
- * paper's section 6). */
+ * longest context whose likeliest child has a likelihood above `partition_threshold`. It follows
+ * the likeliest child while the likelihood of the whole run exceeds the threshold. With
+ * `partition_jump` n > 0 a run that reaches a leaf continues in the partition that begins with its
+ * last n symbols (the paper's section 6). */
 
 #include "evaluate/predictor-internal.h"
 

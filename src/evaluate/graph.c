@@ -5,8 +5,8 @@
  * minimum chance.
  *
  * The paper's chance is arcs(A, B) divided by all arcs out of A. With a lookahead of L every open
- * of A adds up to L arcs, so that even a successor that always comes has a chance of about 1/L. The
- * paper's ratio is therefore a probability only for L = 1, and one minimum chance cannot serve
+ * of A adds at most L arcs, so that even a successor that always comes has a chance of about 1/L.
+ * The paper's ratio is therefore a probability only for L = 1, and one minimum chance cannot serve
  * different L. Here the chance is the share of the opens of A (those with a successor) after which
  * B was opened within the lookahead, once or more often. For L = 1 both are the same.
  * `graph_letter` selects the paper's ratio; the minimum chance is then divided by L.

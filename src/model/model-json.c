@@ -164,7 +164,8 @@ static uint64_t *scratch(Writer *w, size_t n)
             json_writer_add_numbers(&(w)->w, (key), _v, (n)); \
     } while (0)
 
-/* Writes the ranges as one array of gap, length and row of the DecayedSum of each range. */
+/* Writes the ranges as one array. Each range has three numbers: gap, length, and the row of its
+ * DecayedSum in the table of sums. */
 static void write_ranges(Writer *w, const char *key, const WeightedRanges *s)
 {
     uint64_t *v = scratch(w, 3 * s->n + 1), at = 0;

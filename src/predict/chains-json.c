@@ -215,7 +215,7 @@ static int rank_names(const Chains *c, Ranks *ret)
     return 0;
 }
 
-/* Writes the names in use and numbers them: id -> 1 + place. */
+/* Writes the names in use, and sets numbers[id] to 1 + the name's place in the list. */
 static int write_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 {
     _cleanup_(ranks_done) Ranks names = {0};

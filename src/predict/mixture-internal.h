@@ -31,7 +31,7 @@ struct Mixture {
     double (*rates)[EXPERTS_OF_CHAINS]; /* per microsecond */
     double (*chances)[EXPERTS];         /* that the application starts next */
     double *next;                       /* the mixture of the chances */
-    double (*within)[HORIZON_EXPERTS];  /* chances within the latest horizon */
+    double (*within)[HORIZON_EXPERTS];  /* chances within the horizon that was computed last */
     size_t allocated_rates, allocated_chances, allocated_next, allocated_within, n_rows;
     double weights[EXPERTS]; /* of the experts of `chances` */
     double boosts[EXPERTS];

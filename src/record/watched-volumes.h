@@ -10,7 +10,7 @@ typedef struct WatchedVolume {
     uint64_t st_dev; /* 0: not mounted any more */
 } WatchedVolume;
 
-/* Zeroed is valid, and watches nothing. */
+/* A zeroed struct is valid and watches nothing. */
 typedef struct WatchedVolumes {
     VolumeTable table;    /* what is mounted now */
     WatchedVolume *items; /* the index of each is the number given to fanotify_watch() */

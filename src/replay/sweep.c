@@ -25,8 +25,9 @@ typedef struct Sweep {
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Waits for the executor, for signals, for the time limit, and with `gate` for `deadline`. Returns
- * false if SIGTERM, SIGINT or the time limit came before the replay was done. */
+/* Waits until the executor is done, a signal arrives, or the time limit is reached. With `gate`,
+ * the boot continues at `deadline`. Returns false if SIGTERM, SIGINT or the time limit came before
+ * the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {

@@ -309,8 +309,9 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
     return r;
 }
 
-/* Adds the metadata of that user's sessions (UID_INVALID: of all sessions). The bounds keep the
- * budget from being filled by one session in which an indexer or an upgrade looked up all files. */
+/* Adds the metadata of that user's sessions (UID_INVALID: of all sessions). CYCLE_METADATA_BYTES
+ * and CYCLE_METADATA_MAX keep one session, in which an indexer or an upgrade looked up all files,
+ * from filling the budget. */
 static int add_metadata(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid)
 {
     uint64_t left = CYCLE_METADATA_BYTES;

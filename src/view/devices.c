@@ -125,9 +125,10 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     return 0;
 }
 
-/* Returns true if the status belongs to the pack in the state directory, the sweep read nearly all
- * of the pack, and nothing disturbed it: it held the stage (`gate`), or it ran at idle priority and
- * everything became resident (`idle`). */
+/* Returns true if the time of the sweep can be compared with the predicted time. The status must
+ * belong to the pack in the state directory, and the sweep must have read nearly all of this pack.
+ * The policy must be `gate`, or it must be `idle` and everything became resident. A sweep with
+ * `gate` also counts if its hold ended early. */
 static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
                         usec_t *ret_duration)
 {

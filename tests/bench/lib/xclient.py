@@ -115,7 +115,7 @@ class XClient:
             missing = set(wanted) - self.shown()
             if not missing:
                 return missing
-            # If something arrived during the search, the search starts again at once.
+            # If a window was mapped or reparented during the search, the search starts again at once.
             while not set(self.events) & {MAP_NOTIFY, REPARENT_NOTIFY}:
                 left = deadline - time.monotonic()
                 if left <= 0:
