@@ -112,12 +112,14 @@ static void write_sessions(FILE *f, const Benefits *b)
            "Time for which tasks waited for I/O in the newest session.", io_some_usec, 1e-6);
     NEWEST("last_read_bytes", "bytes", "Bytes read from the disk in the newest session.",
            disk_read_bytes, 1);
-    NEWEST("last_replayed_bytes", "bytes", "What replay read for it.", replay_data_bytes, 1);
-    NEWEST("last_hit_bytes", "bytes", "Data of the pack that it used.", usage.hit_bytes, 1);
-    NEWEST("last_waste_bytes", "bytes", "Data of the pack that it did not use.", usage.waste_bytes,
-           1);
-    NEWEST("last_miss_bytes", "bytes", "Data that it read and that is not in the pack.",
-           usage.miss_bytes, 1);
+    NEWEST("last_replayed_bytes", "bytes", "Bytes that replay read for the newest session.",
+           replay_data_bytes, 1);
+    NEWEST("last_hit_bytes", "bytes", "Data of the pack that the newest session used.",
+           usage.hit_bytes, 1);
+    NEWEST("last_waste_bytes", "bytes", "Data of the pack that the newest session did not use.",
+           usage.waste_bytes, 1);
+    NEWEST("last_miss_bytes", "bytes",
+           "Data that the newest session read and that is not in the pack.", usage.miss_bytes, 1);
 }
 
 static void write_problems(FILE *f, const Checks *checks)

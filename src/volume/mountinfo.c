@@ -178,8 +178,9 @@ bool path_is_below(const char *path, const char *prefix)
 /* Returns true if another mount hides mount i. The other mount is either stacked on mount i, or it
  * has the same parent as mount i and its target lies above the target of mount i. In the second
  * case the other mount is the later one, because a later mount i would be a child of the other
- * mount. The order of the lines does not show which mount is later: after a root was moved into
- * place, its line follows the lines of older mounts that were moved onto it. */
+ * mount. The order of the lines does not show which mount is later, because moving a mount does not
+ * move its line. An initrd mounts /proc before the root and later moves it onto the root, but the
+ * line of /proc still stands above that of the root. */
 static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];

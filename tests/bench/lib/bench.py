@@ -226,8 +226,8 @@ class Bench:
                 machine.power_on()
                 machine.wait_booted()
                 # Services that still start behind the greeter (NetworkManager) are not part of a
-                # login. If headstart is inside the machine, prefetch() waits, after the replay at
-                # the greeter has read from the slow disk.
+                # login. If headstart is inside the machine, prefetch() waits instead: first for the
+                # replay at the greeter, which reads from the slow disk, and then until the disk is idle.
                 if not variant.inside:
                     self.wait_disk_idle(0.5, 20)
             system.back_free_memory(STAGE_MEMORY)
