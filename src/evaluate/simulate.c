@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Over 500 lines in one file: one pass over the events, whose steps share one Simulation. */
+
 #include "evaluate/simulate.h"
 
 #include "evaluate/simulate-internal.h"
