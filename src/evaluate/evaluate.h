@@ -26,7 +26,8 @@ typedef struct Evaluation {
     unsigned habits_users;
     uint64_t habits_seed;
     size_t habits_sessions;
-    double best_guess; /* share of right best guesses in the drawn habits */
+    double best_guess; /* with drawn habits: how often the likeliest next application, by the true
+                          probabilities, is the next to start */
 
     size_t n_traces;
     usec_t first_realtime, last_realtime; /* starts of the first and the last trace */

@@ -110,8 +110,9 @@ static double waste_correction(const Simulation *s)
     return MIN(MAX(c, 0.25), 4.0);
 }
 
-/* Selects from the candidates within the budget and reads the objects that are not cached. Those
- * with the highest scores become the newest in the cache. */
+/* Selects objects from the candidates within the budget, and reads the selected objects that are
+ * not cached. All selected objects then become the newest in the cache, the one with the highest
+ * score as the newest of all. */
 void simulate_select(Simulation *s)
 {
     uint64_t budget = s->p->budget_bytes, used = 0;

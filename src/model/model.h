@@ -197,8 +197,9 @@ int model_move_files(Model *m, char **to);
 
 /* Adapts the learned ranges of a file to its new size. Ranges that reached the old end reach the
  * new end afterwards, because the file was read whole, or its end contains the tables of a library.
- * Other ranges keep their offsets, because most changes of an upgrade are small and pages are read
- * in windows. Planning drops what lies beyond a new, smaller size. */
+ * Other ranges keep their offsets. Most changes of an upgrade move the content by a few pages only,
+ * and the kernel reads ahead groups of pages, so the old range still covers most of the content.
+ * Planning drops what lies beyond a new, smaller size. */
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
 /* Returns how many machines a count contains (DecayedSum `machines`). */
