@@ -72,9 +72,10 @@ const Verb verb_explain = {
         .summary = "Explain why a file is replayed or not, or the last boot or login",
         .description =
                 "Shows for a file which applications and how many sessions used it, how probable\n"
-                "its use is, and why it is in a pack or not. Of an application, given as a path or\n"
-                "a name, also shows its files. With --last-boot or --last-login, shows what was\n"
-                "replayed and why, and the files with the most data that were missed or wasted.",
+                "its use is, why it is in a pack or not, and how much time its data saves and costs\n"
+                "on this device. Of an application, given as a path or a name, also shows its\n"
+                "files. With --last-boot or --last-login, shows what was replayed and why, and the\n"
+                "files with the most data that were missed or wasted.",
         .options = options,
         .run = run,
 };

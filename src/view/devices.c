@@ -196,7 +196,7 @@ static void add_sweeps(Devices *x, const Volume *v, DeviceRecord *d)
 
 /* --- the devices of the volumes --------------------------------------------------------------- */
 
-static void apply(const DeviceRecord *d, Volume *v)
+void devices_apply(const DeviceRecord *d, Volume *v)
 {
     DeviceEstimate e;
 
@@ -237,7 +237,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
             measure(x, v, d);
     }
     if (d)
-        apply(d, v);
+        devices_apply(d, v);
 }
 
 /* Loads the stored measurements. Returns 0, or an error that was reported. */

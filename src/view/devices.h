@@ -22,5 +22,9 @@ typedef enum DevicesMode {
  * values. */
 void devices_load(const Context *c, int state_fd, DevicesMode mode, VolumeTable *t);
 
+/* Sets the profile of the volume from the measurements; if they suffice, also its class and
+ * seeks_slowly. */
+void devices_apply(const DeviceRecord *d, Volume *v);
+
 /* Returns the record of the volume's device, or NULL if there is none. */
 const DeviceRecord *devices_find(DeviceStore *s, const Volume *v);

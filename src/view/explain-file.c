@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "state/packs.h"
 #include "state/state.h"
+#include "view/explain-price.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -16,14 +17,22 @@
 /* At most this many applications are named for a file. */
 #define APPLICATIONS_NAMED 3U
 
-/* What a pack contains of one file. */
+/* The pack of a stage, and what it contains of one file. */
 typedef struct PackEntry {
     bool has_pack, found;
-    double probability; /* of the file */
-    double least;       /* lowest probability of a file of the pack */
-    uint64_t bytes;     /* of the file in the pack */
-    uint64_t total;     /* of the pack */
+    Pack pack;
+    char *buf;             /* of the pack */
+    uint32_t volume, file; /* indexes in the pack, if found */
+    double probability;    /* of the file */
+    double least;          /* lowest probability of a file of the pack */
+    uint64_t bytes;        /* of the file in the pack */
+    uint64_t total;        /* of the pack's data and metadata */
 } PackEntry;
+
+static void pack_entry_done(PackEntry *e)
+{
+    free(e->buf);
+}
 
 static double probability_of(le16_t p)
 {
@@ -41,42 +50,44 @@ static bool is_path(const char *mountpoint, const char *name, const char *path)
     return path[n] == '/' && strcmp(path + n + 1, name) == 0;
 }
 
-static void search_volume(const Pack *p, const PackVolume *v, const char *path, PackEntry *e)
+static void search_volume(PackEntry *e, uint32_t volume, const char *path)
 {
-    uint32_t file = UINT32_MAX;
+    const Pack *p = &e->pack;
+    const PackVolume *v = p->volumes + volume;
 
     for (uint32_t k = 0; k < le32toh(v->n_files); k++) {
         uint32_t i = le32toh(v->first_file) + k;
         double probability = probability_of(p->files[i].probability);
 
         e->least = probability < e->least ? probability : e->least;
-        if (!is_path(pack_string(p, v->mountpoint), pack_string(p, p->files[i].path), path))
+        if (e->found ||
+            !is_path(pack_string(p, v->mountpoint), pack_string(p, p->files[i].path), path))
             continue;
-        file = i;
         e->found = true;
+        e->volume = volume;
+        e->file = i;
         e->probability = probability;
     }
-    for (uint32_t k = 0; file != UINT32_MAX && k < le32toh(v->n_data); k++) {
+    for (uint32_t k = 0; e->found && e->volume == volume && k < le32toh(v->n_data); k++) {
         const PackData *d = p->data + le32toh(v->first_data) + k;
 
-        e->bytes += le32toh(d->file) == file ? le64toh(d->length) : 0;
+        e->bytes += le32toh(d->file) == e->file ? le64toh(d->length) : 0;
     }
 }
 
-static PackEntry search_pack(int state_fd, Stage stage, uint32_t uid, const char *path)
+/* Reads the pack of this stage and user, and finds the file in it. */
+static void search_pack(int state_fd, Stage stage, uint32_t uid, const char *path, PackEntry *e)
 {
-    PackEntry e = {.least = 1};
-    _cleanup_free_ char *buf = NULL;
     char name[PACK_NAME_MAX];
-    Pack p;
 
-    if (packs_read(state_fd, packs_name(name, stage, uid), &buf, &p, NULL) < 0)
-        return e;
-    e.has_pack = true;
-    e.total = le64toh(p.header->total_data_bytes);
-    for (uint32_t i = 0; i < le32toh(p.header->n_volumes); i++)
-        search_volume(&p, p.volumes + i, path, &e);
-    return e;
+    if (packs_read(state_fd, packs_name(name, stage, uid), &e->buf, &e->pack, NULL) < 0)
+        return;
+    e->has_pack = true;
+    e->least = 1;
+    e->total = le64toh(e->pack.header->total_data_bytes) +
+               le64toh(e->pack.header->total_metadata_bytes);
+    for (uint32_t i = 0; i < le32toh(e->pack.header->n_volumes); i++)
+        search_volume(e, i, path);
 }
 
 /* --- the reason ------------------------------------------------------------------------------- */
@@ -99,15 +110,38 @@ static bool is_allowed(const ModelStage *g, const struct stat *st)
     return ownership_allows(st->st_uid, st->st_gid, st->st_mode, user);
 }
 
-static const char *why(const Context *c, const ModelStage *g, const ModelStageFile *f,
-                       const PackEntry *e, const char *path, double probability)
+/* Returns true if sessions of the stage used data of the file. */
+static bool has_data(const ModelStageFile *f)
 {
+    return f && (f->resident.n > 0 || f->assumed_resident.n > 0);
+}
+
+/* Returns why the pack contains no data of a file that exists and that the pack may contain. */
+static const char *why_left_out(const Model *m, const PackEntry *e, const FilePrice *price,
+                                uint64_t budget)
+{
+    if (le64toh(e->pack.header->created_realtime_usec) < model_wall_clock(m))
+        return "its data is not read: the pack is older than the model (headstart plan)";
+    if (!price->volume)
+        return "its data is not read: each range is too unlikely, below 10 %";
+    if (budget != COUNT_UNKNOWN && e->total + price->bytes > budget)
+        return "its data is not read: it does not fit into the budget";
+    return "its data is not read: it did not fit into the budget when the pack was planned";
+}
+
+static const char *why(const Context *c, const Model *m, const ModelStage *g,
+                       const ModelStageFile *f, const PackEntry *e, const FilePrice *price,
+                       uint64_t budget, const char *path)
+{
+    double probability = f ? decayed_sum_ratio(f->used, g->sessions) : 0;
     _cleanup_free_ char *full = NULL;
     struct stat st;
 
+    if (e->found && e->bytes == 0 && has_data(f))
+        return why_left_out(m, e, price, budget);
     if (e->found)
-        return probability < e->least + 1e-4 ? "in the pack, among its least likely files"
-                                             : "in the pack: likely enough for its size";
+        return e->probability < e->least + 1e-4 ? "in the pack, among its least likely files"
+                                                : "in the pack: likely enough for its size";
     if (!f)
         return "no session of this stage used it";
     if (!e->has_pack)
@@ -121,9 +155,9 @@ static const char *why(const Context *c, const ModelStage *g, const ModelStageFi
         return "neither a regular file nor a directory";
     if (!is_allowed(g, &st))
         return "its owner or its mode does not allow it";
-    if (S_ISREG(st.st_mode) && f->resident.n == 0 && f->assumed_resident.n == 0)
+    if (S_ISREG(st.st_mode) && !has_data(f))
         return "it was opened, and none of its data was read";
-    return "it did not fit into the budget, or the pack is older than the model";
+    return why_left_out(m, e, price, budget);
 }
 
 /* --- the applications that use a file --------------------------------------------------------- */
@@ -162,7 +196,71 @@ static char *name_applications(const Model *m, const ModelStage *g, uint32_t fil
     return text;
 }
 
-static Table *stage_table(const Context *c, int state_fd, const Model *m, uint32_t file)
+/* A price as both tables show it. */
+typedef struct ShownPrice {
+    uint64_t bytes;
+    usec_t saved, expected, cost;
+    const char *device;
+} ShownPrice;
+
+static ShownPrice show_price(const FilePrice *p, double probability)
+{
+    if (!p->volume)
+        return (ShownPrice){COUNT_UNKNOWN, USEC_INFINITY, USEC_INFINITY, USEC_INFINITY, NULL};
+    return (ShownPrice){
+            .bytes = p->bytes,
+            .saved = (usec_t)p->price.saved_usec,
+            .expected = (usec_t)(probability * p->price.saved_usec),
+            .cost = (usec_t)p->price.cost_usec,
+            .device = p->volume->device,
+    };
+}
+
+static const char *show_source(const FilePrice *p)
+{
+    if (!p->volume)
+        return NULL;
+    return p->measured ? "measured" : "typical of its class";
+}
+
+/* Adds the row of a stage to both tables. `prices` is for text; JSON has both in one row. */
+static void add_stage(const Context *c, int state_fd, const Model *m, const ModelStage *g,
+                      uint32_t file, const PriceFacts *facts, Table *stages, Table *prices)
+{
+    const ModelStageFile *f = find_use(g, file);
+    const char *path = m->files[file].path, *stage = stage_to_string(g->stage);
+    double probability = f ? decayed_sum_ratio(f->used, g->sessions) : 0;
+    double sessions = model_sessions(m, g->stage, g->uid, clock_now(CLOCK_REALTIME));
+    uint64_t uid = g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid, total;
+    _cleanup_free_ char *applications = name_applications(m, g, file);
+    _cleanup_(pack_entry_done) PackEntry e = {.least = -1};
+    const char *reason = "sessions have no pack: what comes next is predicted";
+    FilePrice price = {0};
+    ShownPrice shown;
+
+    if (g->stage == STAGE_SESSION && !f)
+        return;
+    if (g->stage != STAGE_SESSION) {
+        search_pack(state_fd, g->stage, g->uid, path, &e);
+        probability = e.found ? e.probability : probability;
+        if (e.bytes > 0)
+            price_in_pack(facts, &e.pack, e.volume, e.file, &price);
+        else if (f)
+            price_outside_pack(c, facts, e.has_pack ? &e.pack : NULL, path, f, probability, &price);
+        reason = why(c, m, g, f, &e, &price, facts->budget_bytes, path);
+    }
+    shown = show_price(&price, probability);
+    total = e.has_pack ? e.total : COUNT_UNKNOWN;
+    table_row(stages, stage, uid, (int)e.found, probability, probability * sessions, sessions,
+              reason, applications, e.bytes, shown.bytes, shown.saved, shown.expected, shown.cost,
+              shown.device, (int)price.measured, total, facts->budget_bytes, e.least);
+    if (shown.device || e.has_pack)
+        table_row(prices, stage, uid, shown.bytes, shown.saved, shown.expected, shown.cost,
+                  shown.device, show_source(&price), total, facts->budget_bytes);
+}
+
+static Table *stage_table(const Context *c, int state_fd, const Model *m, uint32_t file,
+                          Table *prices)
 {
     static const Column columns[] = {
             {"STAGE", "stage", CELL_STRING},
@@ -171,39 +269,46 @@ static Table *stage_table(const Context *c, int state_fd, const Model *m, uint32
             {"PROBABILITY", "probability", CELL_PROBABILITY},
             {"SESSIONS", "sessions_used", CELL_NUMBER},
             {"OF", "sessions", CELL_NUMBER},
-            {"DATA", "pack_bytes", CELL_BYTES},
-            {"OF PACK", "pack_total_bytes", CELL_BYTES},
-            {"LEAST", "least_probability", CELL_PROBABILITY},
             {"WHY", "why", CELL_STRING},
             {"USED BY", "applications", CELL_STRING},
+            {NULL, "pack_bytes", CELL_BYTES},
+            {NULL, "data_bytes", CELL_BYTES},
+            {NULL, "saved_usec", CELL_TIMESPAN},
+            {NULL, "expected_saved_usec", CELL_TIMESPAN},
+            {NULL, "cost_usec", CELL_TIMESPAN},
+            {NULL, "device", CELL_STRING},
+            {NULL, "device_measured", CELL_BOOLEAN},
+            {NULL, "pack_total_bytes", CELL_BYTES},
+            {NULL, "budget_bytes", CELL_BYTES},
+            {NULL, "least_probability", CELL_PROBABILITY},
             {0},
     };
-    usec_t now = clock_now(CLOCK_REALTIME);
-    const char *path = m->files[file].path;
+    _cleanup_(price_facts_done) PriceFacts facts = {0};
     Table *t = table_new(columns);
 
-    for (size_t i = 0; i < m->n_stages; i++) {
-        const ModelStage *g = &m->stages[i];
-        const ModelStageFile *f = find_use(g, file);
-        double probability = f ? decayed_sum_ratio(f->used, g->sessions) : 0;
-        double sessions = model_sessions(m, g->stage, g->uid, now);
-        _cleanup_free_ char *applications = NULL;
-        PackEntry e = {.least = -1};
-
-        if (!f && g->stage == STAGE_SESSION)
-            continue;
-        if (g->stage != STAGE_SESSION)
-            e = search_pack(state_fd, g->stage, g->uid, path);
-        applications = name_applications(m, g, file);
-        table_row(t, stage_to_string(g->stage),
-                  g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid, (int)e.found,
-                  e.found ? e.probability : probability, probability * sessions, sessions, e.bytes,
-                  e.has_pack ? e.total : COUNT_UNKNOWN, e.has_pack ? e.least : -1,
-                  g->stage == STAGE_SESSION ? "sessions have no pack: what comes next is predicted"
-                                            : why(c, g, f, &e, path, probability),
-                  applications);
-    }
+    price_facts_read(c, state_fd, &facts);
+    for (size_t i = 0; i < m->n_stages; i++)
+        add_stage(c, state_fd, m, &m->stages[i], file, &facts, t, prices);
     return t;
+}
+
+static Table *price_table(void)
+{
+    static const Column columns[] = {
+            {"STAGE", NULL, CELL_STRING},
+            {"UID", NULL, CELL_COUNT},
+            {"DATA", NULL, CELL_BYTES},
+            {"SAVES", NULL, CELL_TIMESPAN},
+            {"ON AVERAGE", NULL, CELL_TIMESPAN},
+            {"COSTS", NULL, CELL_TIMESPAN},
+            {"DEVICE", NULL, CELL_STRING},
+            {"SPEED", NULL, CELL_STRING},
+            {"WHOLE PACK", NULL, CELL_BYTES},
+            {"BUDGET", NULL, CELL_BYTES},
+            {0},
+    };
+
+    return table_new(columns);
 }
 
 /* --- the files of an application -------------------------------------------------------------- */
@@ -278,12 +383,14 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     static const Column columns[] = {
             {"File", "path", CELL_PATH},
             {"Why it is replayed or not", "stages", CELL_TABLE},
+            {"What its data saves if it is needed, and costs in the replay", NULL, CELL_TABLE},
             {"Files that it uses as an application", "files", CELL_TABLE},
             {0},
     };
     _cleanup_free_ char *error = NULL;
     _cleanup_table_ Table *t = NULL;
     _cleanup_model_ Model *m = NULL;
+    Table *stages, *prices;
     uint32_t file;
     int r = state_load_model_stages(state_fd, &m, &error);
 
@@ -294,7 +401,9 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     file = strchr(name, '/') ? model_find_file(m, name) : find_application(m, name);
     if (file == MODEL_NONE)
         return cli_error(ENOENT, "%s: no recorded boot, login or session has used it", name);
+    prices = price_table();
+    stages = stage_table(c, state_fd, m, file, prices);
     t = table_new(columns);
-    table_row(t, m->files[file].path, stage_table(c, state_fd, m, file), use_table(m, file, limit));
+    table_row(t, m->files[file].path, stages, prices, use_table(m, file, limit));
     return cli_print_fields(c, t);
 }

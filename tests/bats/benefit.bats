@@ -339,6 +339,74 @@ planned() {
     refused 1 "no boot was recorded yet" explain --last-boot
 }
 
+# price EXPLANATION STATUS PACK: computes again what the data of a file saves, from the measured device in
+# STATUS or the typical values of two classes, and from the number of the file's ranges in PACK.
+price() {
+    python3 - "$@" <<'END'
+import json, sys
+explained, status, pack = (json.load(open(name)) for name in sys.argv[1:])
+stage, device, volume = explained["stages"][0], status["devices"], pack["volumes"][0]
+file = [f["path"] for f in volume["files"]].index(explained["path"])
+own = [d for d in volume["data"] if d["file"] == file]
+assert stage["pack_bytes"] == stage["data_bytes"] == sum(d["length"] for d in own)
+assert stage["device_measured"] == bool(device)
+assert stage["pack_total_bytes"] == pack["data_bytes"] + pack["metadata_bytes"]
+if device:
+    d = device[0]
+    typical = [(d["rate_bytes_per_sec"], d["latency_usec"] + (d["seek_mean_usec"] or 0))]
+else:
+    # A disk of 100 MB/s that seeks for 1 to 12 ms and turns in 8.33 ms, or an SSD of 500 MB/s.
+    typical = [(1e8, 100 + 1000 + 11000 * 8 / 15 + 4170), (5e8, 100)]
+saved = [stage["data_bytes"] / rate * 1e6 + len(own) * latency for rate, latency in typical]
+print(stage, saved)
+# status shows whole microseconds.
+assert any(abs(stage["saved_usec"] - s) < 3 + 0.01 * s for s in saved)
+assert abs(stage["expected_saved_usec"] - stage["probability"] * stage["saved_usec"]) <= 1
+# The sweep may seek farther than on average.
+assert 0 < stage["cost_usec"] < 2 * stage["saved_usec"]
+END
+}
+
+@test "explain: the price of a file on the measured device and on a typical one, and the budget" {
+    local root=$HS_TMP/root
+    hs_filesystem ext4 64
+    HS_ROOT=$HS_MNT
+    mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces" "$root/etc/headstart"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
+    head -c 3000000 /dev/urandom >"$HS_MNT/usr/bin/large"
+    sync -f "$HS_MNT"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 1793520000 /usr/bin/app /usr/bin/large \
+        >"$HS_STATE/traces/20261101T080000-boot.json"
+    export HEADSTART_SYSTEM_ROOT=$root
+    printf '[Memory]\nBudget=1M\n' >"$root/etc/headstart/headstart.conf"
+    hs learn --quiet
+    hs plan --quiet
+    "$HEADSTART" show --json=short "$HS_STATE/boot.pack" >"$HS_TMP/pack.json"
+    explain() { "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" explain --json=short "$1" >"$HS_TMP/explained.json"; }
+    explain /usr/bin/app
+    hs status --json=short >"$HS_TMP/status.json"
+    jq -e '.devices | length == 1' "$HS_TMP/status.json"
+    price "$HS_TMP/explained.json" "$HS_TMP/status.json" "$HS_TMP/pack.json"
+    rm "$HS_STATE/devices.json"
+    explain /usr/bin/app
+    hs status --json=short >"$HS_TMP/status.json"
+    price "$HS_TMP/explained.json" "$HS_TMP/status.json" "$HS_TMP/pack.json"
+    run -0 hs explain /usr/bin/app
+    [[ $output == *"typical of its class"* && $output == *"1.0M"* ]]
+    # Data that the pack does not contain has a price, too. The large file does not fit into the budget.
+    explain /usr/bin/large
+    cat "$HS_TMP/explained.json"
+    jq -e '.stages[0] | .pack_bytes == 0 and .data_bytes == 3000000 and .budget_bytes == 1048576 and
+        .saved_usec > 0 and .cost_usec > 0 and (.why | test("it does not fit into the budget"))' "$HS_TMP/explained.json"
+    # With more memory the reason is another one, until the pack is planned again.
+    rm "$root/etc/headstart/headstart.conf"
+    explain /usr/bin/large
+    jq -e '.stages[0].why | test("it did not fit into the budget when")' "$HS_TMP/explained.json"
+    hs plan --quiet
+    explain /usr/bin/large
+    jq -e '.stages[0] | .pack_bytes >= 3000000 and .data_bytes == .pack_bytes' "$HS_TMP/explained.json"
+}
+
 @test "explain --last-login: why the policy was used, and which data was missed or wasted" {
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
