@@ -111,10 +111,13 @@ typedef struct Worker {
     StreamQueue *stream_queue;
     pthread_t thread;
     Pacer pacer;
-    Chunk *queue; /* a ring of pacer.window_requests */
-    uint32_t head;
+    Chunk *queue;    /* a ring of pacer.window_requests */
+    uint32_t oldest; /* its index in the ring */
     char *scratch;
+    uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
+                      sweep */
     IoClass io_class;
+    bool sweeps; /* the operations are in the order of place, or of need and place */
     bool started;
     bool failed; /* a chunk could not be read */
 } Worker;
@@ -268,7 +271,7 @@ static void release_file(Replay *x, uint32_t index)
  * all of it is resident. */
 static void await_oldest(Worker *w)
 {
-    const Chunk *c = &w->queue[w->head];
+    const Chunk *c = &w->queue[w->oldest];
     const Replay *x = w->replay;
     uint64_t end = c->offset + c->length, at = c->offset;
 
@@ -288,7 +291,7 @@ static void await_oldest(Worker *w)
         at += (uint64_t)n;
     }
     pacer_completed(&w->pacer, c->length);
-    w->head = (w->head + 1) % w->pacer.window_requests;
+    w->oldest = (w->oldest + 1) % w->pacer.window_requests;
     if (c->file != CHUNK_OF_DEVICE)
         release_file(w->replay, c->file);
 }
@@ -304,7 +307,7 @@ static int submit(Worker *w, const Chunk *c)
     r = -posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
     if (r < 0)
         return r;
-    w->queue[(w->head + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
+    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
     pacer_submitted(&w->pacer, c->length);
     return 0;
 }
@@ -344,6 +347,20 @@ static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, u
     return operation_appended_bytes(end, data_end);
 }
 
+/* Restarts the window if the operation begins a new sweep: it lies before the head of a disk that
+ * has one ordered stream. */
+static void follow_head(Worker *w, const Operation *op)
+{
+    const Replay *x = w->replay;
+    uint64_t place = operation_place(x->pack, x->mounted.facts, op);
+
+    if (w->stream_queue->stream->n_workers > 1 || !w->sweeps || place == PACK_PHYSICAL_UNKNOWN)
+        return;
+    if (place <= w->head)
+        pacer_restart(&w->pacer);
+    w->head = place;
+}
+
 static void execute_range(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
@@ -353,6 +370,7 @@ static void execute_range(Worker *w, const Operation *op)
     uint64_t offset, length, at, resident = 0;
     int r = 0;
 
+    follow_head(w, op);
     operation_range(x->pack, op, &offset, &length);
     if (!metadata)
         length += appended_bytes(w, op, index, offset + length);
@@ -418,6 +436,7 @@ static bool next_operation(Worker *w, Operation *ret)
         pthread_cond_wait(&x->opened, &x->lock);
     if (q->next < q->end) {
         *ret = x->list.operations[q->next++];
+        w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
         q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
         taken = true;
     }
@@ -483,6 +502,7 @@ static int run_workers(Replay *x, uint32_t descriptors)
 
             w->replay = x;
             w->stream_queue = &x->queues[i];
+            w->head = UINT64_MAX;
             pacer_init(&w->pacer, s->window_bytes / of_queue,
                        MIN(s->window_requests / of_queue, in_flight));
             w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));

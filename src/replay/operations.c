@@ -95,27 +95,29 @@ static uint32_t need_bin(const Pack *p, le32_t need_msec)
     return need == PACK_NEED_UNKNOWN || width == 0 ? need : need / width;
 }
 
+uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operation *o)
+{
+    uint64_t place;
+
+    if (o->kind == OPERATION_OPEN)
+        return PACK_PHYSICAL_UNKNOWN;
+    place = o->kind == OPERATION_METADATA ? le64toh(p->metadata[o->index].offset)
+                                          : le64toh(p->data[o->index].physical);
+    if (__builtin_add_overflow(place, facts[o->volume].disk_offset, &place))
+        return PACK_PHYSICAL_UNKNOWN; /* sorts last */
+    return place;
+}
+
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
-    Keyed k = {.operation = *o};
+    Keyed k = {.operation = *o, .place = operation_place(p, facts, o)};
 
-    if (o->kind == OPERATION_OPEN) {
+    if (o->kind == OPERATION_OPEN)
         k.place = le64toh(p->files[o->index].inode);
-        return k;
-    }
-    if (o->kind == OPERATION_METADATA)
-        k.place = le64toh(p->metadata[o->index].offset);
-    else {
-        const PackData *d = &p->data[o->index];
-
-        k.place = le64toh(d->physical);
-        if (order == REPLAY_ORDER_NEED)
-            k.urgency = need_bin(p, d->need_msec);
-        else if (order == REPLAY_ORDER_LIKELY)
-            k.urgency = PACK_PROBABILITY_ONE - le16toh(d->probability);
-    }
-    if (__builtin_add_overflow(k.place, facts[o->volume].disk_offset, &k.place))
-        k.place = PACK_PHYSICAL_UNKNOWN; /* sorts last */
+    else if (o->kind == OPERATION_DATA && order == REPLAY_ORDER_NEED)
+        k.urgency = need_bin(p, p->data[o->index].need_msec);
+    else if (o->kind == OPERATION_DATA && order == REPLAY_ORDER_LIKELY)
+        k.urgency = PACK_PROBABILITY_ONE - le16toh(p->data[o->index].probability);
     return k;
 }
 

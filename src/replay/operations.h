@@ -90,6 +90,10 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 
+/* Returns where the range of the operation begins on the disk of its volume. Returns
+ * PACK_PHYSICAL_UNKNOWN for an open, and for data without a known place. */
+uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operation *o);
+
 /* The longest part of a file that is read because it was appended after the plan, and the longest
  * hole in it. */
 #define OPERATION_APPENDED_MAX (UINT64_C(1024) * 1024)

@@ -4,14 +4,24 @@
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests)
 {
-    *p = (Pacer){.window_bytes = window_bytes, .window_requests = MAX(window_requests, 1U)};
+    *p = (Pacer){
+            .window_bytes = window_bytes,
+            .window_requests = MAX(window_requests, 1U),
+            .allowed_requests = MAX(window_requests, 1U),
+    };
+}
+
+void pacer_restart(Pacer *p)
+{
+    p->allowed_requests = 1;
+    p->n_before = p->in_flight_requests;
 }
 
 bool pacer_may_submit(const Pacer *p, uint64_t bytes)
 {
     if (p->in_flight_requests == 0)
         return true;
-    return p->in_flight_requests < p->window_requests && p->in_flight_bytes < p->window_bytes &&
+    return p->in_flight_requests < p->allowed_requests && p->in_flight_bytes < p->window_bytes &&
            bytes <= p->window_bytes - p->in_flight_bytes;
 }
 
@@ -25,4 +35,9 @@ void pacer_completed(Pacer *p, uint64_t bytes)
 {
     p->in_flight_bytes -= MIN(bytes, p->in_flight_bytes);
     p->in_flight_requests -= p->in_flight_requests > 0;
+    if (p->n_before > 0)
+        p->n_before--;
+    else
+        p->allowed_requests =
+                (uint32_t)MIN((uint64_t)p->allowed_requests * 2, (uint64_t)p->window_requests);
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Limits the requests in flight of one worker to a fixed window. Pure. */
+/* Limits the requests in flight of one worker. Pure.
+ *
+ * The window has a fixed size, except at the beginning of a sweep (pacer_restart()). A disk serves
+ * the request that is nearest to its head. If the head stands behind the sweep and many requests
+ * arrive at once, the disk therefore begins with the last of them and sweeps backwards, where each
+ * request costs a rotation. So the first request of a sweep is alone: it brings the head to the
+ * beginning. After it the window doubles with each completed request until it has its full size. */
 
 #include "base/macros.h"
 
 typedef struct Pacer {
-    uint64_t window_bytes;    /* limits of the requests in flight */
-    uint32_t window_requests; /* at least 1 */
+    uint64_t window_bytes;     /* limits of the requests in flight */
+    uint32_t window_requests;  /* at least 1 */
+    uint32_t allowed_requests; /* at most window_requests; less at the beginning of a sweep */
+    uint32_t n_before;         /* requests in flight that were submitted before the sweep */
     uint64_t in_flight_bytes;
     uint32_t in_flight_requests;
 } Pacer;
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
+
+/* Begins a sweep: the next request is submitted alone, after all requests in flight. */
+void pacer_restart(Pacer *p);
 
 /* Returns true if a request of `bytes` bytes may be submitted now. With nothing in flight any
  * request may be submitted, so that the worker never stops. */
