@@ -109,10 +109,10 @@ static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
         f->exe[0] = 0;
 }
 
-int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
+/* Reads parent and user of a process. Returns 0 or -ESRCH. */
+static int read_status(uint32_t pid, ProcFacts *f)
 {
     _cleanup_free_ char *status = NULL;
-    ProcFacts f = {.uid = UID_INVALID};
     char path[64];
     const char *line;
 
@@ -121,13 +121,34 @@ int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
         return -ESRCH;
     line = strstr(status, "\nPPid:");
     if (line)
-        f.parent = (uint32_t)strtoul(line + 6, NULL, 10);
+        f->parent = (uint32_t)strtoul(line + 6, NULL, 10);
     line = strstr(status, "\nUid:");
     if (line)
-        f.uid = (uint32_t)strtoul(line + 5, NULL, 10);
+        f->uid = (uint32_t)strtoul(line + 5, NULL, 10);
+    return 0;
+}
+
+int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
+{
+    ProcFacts f = {.uid = UID_INVALID};
+    int r = read_status(pid, &f);
+
+    if (r < 0)
+        return r;
     read_exe(x, pid, &f);
     *ret = f;
     return 0;
+}
+
+size_t proc_lineage(uint32_t pid, uint32_t *ret, size_t max)
+{
+    ProcFacts f = {.parent = pid};
+    size_t n = 0;
+
+    do
+        ret[n++] = f.parent;
+    while (n < max && read_status(ret[n - 1], &f) == 0 && f.parent > 1);
+    return n;
 }
 
 int proc_scan(ProcReader *x, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),

@@ -27,6 +27,11 @@ typedef struct ProcFacts {
  * process is gone). */
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
+/* Stores the process and its ancestors in `ret`, the parent first, at most `max` (above 0) in all.
+ * Ends at process 1, which is left out, and where a process is gone. Returns the number, at least
+ * 1. */
+size_t proc_lineage(uint32_t pid, uint32_t *ret, size_t max);
+
 /* Calls `each` for every process. Returns 0, the error of opening /proc, or the first negative
  * value that `each` returned. */
 int proc_scan(ProcReader *x, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),

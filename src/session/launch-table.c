@@ -2,23 +2,46 @@
 
 #include "session/launch-table.h"
 
-bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now)
+/* Returns true if one of the processes began a start of that user which has not ended. Prolongs
+ * this start. */
+static bool note_helper(LaunchTable *t, uint32_t uid, const uint32_t *pids, size_t n, usec_t now)
 {
-    size_t oldest = 0;
+    for (size_t i = 0; i < LAUNCH_RECENT_MAX; i++) {
+        if (t->recent[i].latest == 0 || t->recent[i].key.uid != uid ||
+            now - t->recent[i].latest > LAUNCH_HELPER_GAP_USEC ||
+            now - t->recent[i].begun > LAUNCH_HELPER_MAX_USEC)
+            continue;
+        for (size_t k = 0; k < n; k++)
+            if (pids[k] == t->recent[i].pid) {
+                t->recent[i].latest = now;
+                return true;
+            }
+    }
+    return false;
+}
+
+bool launch_table_note(LaunchTable *t, LaunchKey key, const uint32_t *pids, size_t n, usec_t now)
+{
+    size_t entry = 0;
 
     for (size_t i = 0; i < LAUNCH_RECENT_MAX; i++) {
-        if (t->recent[i].at > 0 && t->recent[i].key.uid == key.uid &&
+        if (t->recent[i].latest > 0 && t->recent[i].key.uid == key.uid &&
             t->recent[i].key.application == key.application) {
-            bool again = now - t->recent[i].at < LAUNCH_AGAIN_USEC;
-
-            t->recent[i].at = now;
-            return !again;
+            if (now - t->recent[i].latest < LAUNCH_AGAIN_USEC) {
+                t->recent[i].latest = now;
+                return false;
+            }
+            entry = i;
+            break;
         }
-        if (t->recent[i].at < t->recent[oldest].at)
-            oldest = i;
+        if (t->recent[i].latest < t->recent[entry].latest)
+            entry = i;
     }
-    t->recent[oldest].key = key;
-    t->recent[oldest].at = now;
+    if (note_helper(t, key.uid, pids, n, now))
+        return false;
+    t->recent[entry].key = key;
+    t->recent[entry].pid = pids[0];
+    t->recent[entry].begun = t->recent[entry].latest = now;
     return true;
 }
 

@@ -8,7 +8,11 @@
  * its slot until they have ended. If no slot is free, the new start is not replayed. No start waits
  * in a queue. A user has at most LAUNCH_USER_SLOTS slots, so the starts of one user alone cannot
  * take all slots. Further executions of an application within LAUNCH_AGAIN_USEC belong to the same
- * start. */
+ * start.
+ *
+ * A process that a starting application creates is a helper of the start. The set of the start
+ * contains what its helpers read, so the sets of the helpers are not read: gimp starts a hundred
+ * programs, whose sets would compete with the one of gimp. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -18,6 +22,15 @@
 #define LAUNCH_USER_SLOTS 6U
 #define LAUNCH_RECENT_MAX 64U
 #define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
+
+/* A start has ended if its processes have executed no program for LAUNCH_HELPER_GAP_USEC, and
+ * after LAUNCH_HELPER_MAX_USEC at the latest. What its processes execute later are starts of their
+ * own: a terminal starts what its user types. */
+#define LAUNCH_HELPER_GAP_USEC (10 * USEC_PER_SEC)
+#define LAUNCH_HELPER_MAX_USEC (30 * USEC_PER_SEC)
+
+/* How many ancestors of a process are looked up. */
+#define LAUNCH_ANCESTORS_MAX 8U
 
 /* Identifies an application that a user starts. */
 typedef struct LaunchKey {
@@ -42,13 +55,16 @@ typedef struct LaunchTable {
     LaunchSlot slots[LAUNCH_SLOTS];
     struct {
         LaunchKey key;
-        usec_t at; /* 0: unused */
+        uint32_t pid;  /* the process that executed the application */
+        usec_t begun;  /* the start */
+        usec_t latest; /* the latest execution of the start, also by a helper; 0: unused */
     } recent[LAUNCH_RECENT_MAX];
 } LaunchTable;
 
-/* Notes an execution at `now` (above 0). Returns false if it belongs to a start that was noted
- * before. */
-bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
+/* Notes an execution at `now` (above 0) by the process `pids[0]`. The other n - 1 numbers are its
+ * ancestors, the parent first; n is at least 1. Returns false if the execution belongs to a start
+ * that was noted before. */
+bool launch_table_note(LaunchTable *t, LaunchKey key, const uint32_t *pids, size_t n, usec_t now);
 
 /* Takes a slot for that user. Returns its number, or -1 if no slot is free or the user already has
  * LAUNCH_USER_SLOTS. *ret_stop is the number of a slot whose set must be stopped now, or -1. */

@@ -9,6 +9,7 @@
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "record/proc-facts.h"
 #include "record/processes.h"
 #include "record/watched-volumes.h"
 #include "replay/executor.h"
@@ -214,8 +215,9 @@ static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p
     return 0;
 }
 
-static void launch(LaunchThread *t, uint32_t uid, const char *path, usec_t event)
+static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path, usec_t event)
 {
+    uint32_t pids[1 + LAUNCH_ANCESTORS_MAX];
     const LaunchKey key = {uid, launch_pack_hash(path)};
     _cleanup_free_ char *buf = NULL;
     uint64_t *count;
@@ -227,7 +229,8 @@ static void launch(LaunchThread *t, uint32_t uid, const char *path, usec_t event
             log_debug_errno(r, "headstartd: launch: %s: cannot use the pack, ignoring: %m", path);
         return;
     }
-    if (pack.header->policy == POLICY_OFF || !launch_table_note(&t->table, key, event))
+    if (pack.header->policy == POLICY_OFF ||
+        !launch_table_note(&t->table, key, pids, proc_lineage(pid, pids, ELEMENTSOF(pids)), event))
         return;
     add_to(t, &t->report.n_starts, 1);
     if (pack_is_control(&pack, t->boot_id))
@@ -273,7 +276,7 @@ static int on_exec(void *arg, const LoggedObject *o, uint32_t pid, bool exec _un
     uid = user_of(pid);
     fd = uid == UID_INVALID ? -ESRCH : fanotify_resolve(t->fanotify, o, path, sizeof(path));
     if (fd >= 0 && strncmp(path, t->root, prefix) == 0)
-        launch(t, uid, path + prefix, event);
+        launch(t, uid, pid, path + prefix, event);
     return 0;
 }
 

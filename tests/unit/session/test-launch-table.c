@@ -11,20 +11,64 @@
 
 #define SEC USEC_PER_SEC
 
+/* Notes an execution by a process without known ancestors, whose number no other start has. */
+static bool note(LaunchTable *t, LaunchKey key, usec_t now)
+{
+    static uint32_t pid = 10000;
+
+    pid++;
+    return launch_table_note(t, key, &pid, 1, now);
+}
+
 static void executions_within_two_seconds_are_one_start(void **state)
 {
     const LaunchKey gimp = {1000, 7}, other_user = {1001, 7}, other = {1000, 8};
     LaunchTable t = {0};
 
     (void)state;
-    assert_true(launch_table_note(&t, gimp, 10 * SEC));
-    assert_false(launch_table_note(&t, gimp, 11 * SEC));
-    assert_true(launch_table_note(&t, other_user, 11 * SEC));
-    assert_true(launch_table_note(&t, other, 11 * SEC));
+    assert_true(note(&t, gimp, 10 * SEC));
+    assert_false(note(&t, gimp, 11 * SEC));
+    assert_true(note(&t, other_user, 11 * SEC));
+    assert_true(note(&t, other, 11 * SEC));
     /* Each execution prolongs the start, so that a loop of executions stays one start. */
-    assert_false(launch_table_note(&t, gimp, 12900 * USEC_PER_MSEC));
-    assert_false(launch_table_note(&t, gimp, 14 * SEC));
-    assert_true(launch_table_note(&t, gimp, 16 * SEC));
+    assert_false(note(&t, gimp, 12900 * USEC_PER_MSEC));
+    assert_false(note(&t, gimp, 14 * SEC));
+    assert_true(note(&t, gimp, 16 * SEC));
+}
+
+static void what_a_starting_application_executes_belongs_to_its_start(void **state)
+{
+    const LaunchKey gimp = {1000, 7}, plugin = {1000, 8}, second = {1000, 9}, other = {1001, 8};
+    const uint32_t panel = 50, start = 100, in_plugin[] = {102, 101, start, panel};
+    const uint32_t in_gimp[] = {101, start, panel}, from_panel[] = {103, panel};
+    LaunchTable t = {0};
+
+    (void)state;
+    assert_true(launch_table_note(&t, gimp, &start, 1, 10 * SEC));
+    assert_false(launch_table_note(&t, plugin, in_gimp, 3, 11 * SEC));
+    assert_false(launch_table_note(&t, second, in_plugin, 4, 11 * SEC));
+    /* A wrapper that executes the real program in its own process */
+    assert_false(launch_table_note(&t, second, &start, 1, 12 * SEC));
+    /* Another child of the panel, and a process of another user, are starts of their own. */
+    assert_true(launch_table_note(&t, (LaunchKey){1000, 10}, from_panel, 2, 12 * SEC));
+    assert_true(launch_table_note(&t, other, in_gimp, 3, 12 * SEC));
+}
+
+static void a_start_ends_after_a_gap_and_after_half_a_minute(void **state)
+{
+    const LaunchKey terminal = {1000, 7};
+    const uint32_t start = 100, child[] = {101, start};
+    LaunchTable t = {0};
+
+    (void)state;
+    assert_true(launch_table_note(&t, terminal, &start, 1, 100 * SEC));
+    assert_true(launch_table_note(&t, (LaunchKey){1000, 8}, child, 2,
+                                  100 * SEC + LAUNCH_HELPER_GAP_USEC + 1));
+    assert_true(launch_table_note(&t, terminal, &start, 1, 200 * SEC));
+    for (uint64_t i = 1; i <= 6; i++)
+        assert_false(
+                launch_table_note(&t, (LaunchKey){1000, 100 + i}, child, 2, (200 + 5 * i) * SEC));
+    assert_true(launch_table_note(&t, (LaunchKey){1000, 9}, child, 2, 231 * SEC));
 }
 
 static void the_oldest_key_is_forgotten(void **state)
@@ -33,9 +77,9 @@ static void the_oldest_key_is_forgotten(void **state)
 
     (void)state;
     for (uint64_t i = 0; i <= LAUNCH_RECENT_MAX; i++)
-        assert_true(launch_table_note(&t, (LaunchKey){1000, i}, 10 * SEC + i));
-    assert_true(launch_table_note(&t, (LaunchKey){1000, 0}, 10 * SEC + 100));
-    assert_false(launch_table_note(&t, (LaunchKey){1000, LAUNCH_RECENT_MAX}, 10 * SEC + 101));
+        assert_true(note(&t, (LaunchKey){1000, i}, 10 * SEC + i));
+    assert_true(note(&t, (LaunchKey){1000, 0}, 10 * SEC + 100));
+    assert_false(note(&t, (LaunchKey){1000, LAUNCH_RECENT_MAX}, 10 * SEC + 101));
 }
 
 static void a_fifth_set_stops_the_oldest_and_nothing_queues_up(void **state)
@@ -95,6 +139,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(executions_within_two_seconds_are_one_start),
+            cmocka_unit_test(what_a_starting_application_executes_belongs_to_its_start),
+            cmocka_unit_test(a_start_ends_after_a_gap_and_after_half_a_minute),
             cmocka_unit_test(the_oldest_key_is_forgotten),
             cmocka_unit_test(a_fifth_set_stops_the_oldest_and_nothing_queues_up),
             cmocka_unit_test(one_users_starts_leave_those_of_others),
