@@ -530,3 +530,31 @@ old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\
     grep -q beside "$HS_TMP/texts"
     run -1 grep -n '\(^\|[^B]\)beside' "$HS_TMP/texts"
 }
+
+@test "every figure in docs has a source: a result of the benchmark, the output of a program, or a dated measurement" {
+    need_command python3
+    run tests/bench/figures
+    echo "$output"
+    [ "$status" -eq 0 ]
+    # The check fails for a new figure in the text or in a table, for a line that differs from the
+    # output of the program, and for a measurement that is in no document.
+    local d=$HS_TMP/copy change
+    for change in 's/off after 19 sessions/off after 3.25 s and 19 sessions/' 's/^| trace | .*/| trace | 12.75 |/' \
+        's/^| -10 % | 5 % | normal | 19 |/| -10 % | 5 % | normal | 18 |/' 's/50 ms/50 units/; s/10 %/some/; s/1\.5 %/few/'; do
+        rm -rf "$d"
+        mkdir -p "$d/tests/bench" "$d/docs"
+        cp tests/bench/figures "$d/tests/bench"
+        cp -r docs/results docs/*.md "$d/docs"
+        printf '\n| table | value |\n| --- | --- |\n| trace | none |\n' >>"$d/docs/benefit.md"
+        "$d/tests/bench/figures"
+        sed -i "$change" "$d/docs/benefit.md"
+        run -1 "$d/tests/bench/figures"
+        echo "$output"
+        [[ $output == *"benefit.md"* ]]
+        # --update adds what is missing, with its command, and removes what is gone.
+        if [[ $output != *"not a line of"* ]]; then
+            "$d/tests/bench/figures" --update "measure this" >/dev/null
+            "$d/tests/bench/figures"
+        fi
+    done
+}
