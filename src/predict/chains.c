@@ -174,6 +174,34 @@ static usec_t since(const Chains *c, uint32_t id)
     return c->session.applications[id].since;
 }
 
+/* The chains of one application with some of the running applications. */
+#define FOUND_MAX 32U
+typedef struct FoundPairs {
+    ChainsPair *pairs[FOUND_MAX]; /* NULL: there is none */
+    uint32_t others[FOUND_MAX];
+    size_t n;
+} FoundPairs;
+
+/* Finds the chains of application `x` with the running applications from `first` on, at most
+ * FOUND_MAX. Requests their memory, so that the processor fetches all of them at once: a model's
+ * chains do not fit into its caches. */
+static void find_pairs(const Chains *c, UserHistory *h, uint32_t x, size_t first, FoundPairs *ret)
+{
+    const ChainsSession *s = &c->session;
+
+    ret->n = MIN(s->n_running - first, (size_t)FOUND_MAX);
+    for (size_t i = 0; i < ret->n; i++) {
+        ChainsPair *p;
+
+        ret->others[i] = user_history_find(h, s->running[first + i]);
+        ret->pairs[i] = p = user_history_find_pair(h, x, ret->others[i]);
+        if (!p)
+            continue;
+        for (size_t at = 0; at < sizeof(*p); at += 64)
+            __builtin_prefetch((char *)p + at, 1);
+    }
+}
+
 /* Adds the time since the last start to three sums: `last` of the application that started last,
  * `last_self` of the same application if it still runs, and `last` of its chain with each running
  * application. */
@@ -186,13 +214,17 @@ static void flush_last(const Chains *c, UserHistory *h)
     add_time(c, &l->last, elapsed(c, s->last_since, 0));
     if (chains_runs(c, s->last))
         add_time(c, &l->last_self, elapsed(c, s->last_since, 0));
-    for (size_t i = 0; i < s->n_running; i++) {
-        uint32_t x = user_history_find(h, s->running[i]);
-        ChainsPair *p = user_history_find_pair(h, last, x);
+    for (size_t first = 0; first < s->n_running; first += FOUND_MAX) {
+        FoundPairs found;
 
-        if (p)
-            add_time(c, &p->last[x == p->b],
-                     elapsed(c, MAX(s->last_since, since(c, s->running[i])), p->since));
+        find_pairs(c, h, last, first, &found);
+        for (size_t i = 0; i < found.n; i++) {
+            ChainsPair *p = found.pairs[i];
+
+            if (p)
+                add_time(c, &p->last[found.others[i] == p->b],
+                         elapsed(c, MAX(s->last_since, since(c, s->running[first + i])), p->since));
+        }
     }
 }
 
@@ -203,15 +235,20 @@ static void flush_running(const Chains *c, UserHistory *h, uint32_t id, bool exi
     uint32_t b = user_history_find(h, id);
     ChainsApplication *x = &h->applications[b];
 
-    for (size_t i = 0; i < s->n_running; i++) {
-        uint32_t a = user_history_find(h, s->running[i]);
-        ChainsPair *p = user_history_find_pair(h, a, b);
+    for (size_t first = 0; first < s->n_running; first += FOUND_MAX) {
+        FoundPairs found;
 
-        if (!p)
-            continue;
-        add_time(c, &p->both, elapsed(c, MAX(since(c, id), since(c, s->running[i])), p->since));
-        if (exited)
-            add_event(c, &p->exits[b == p->b]);
+        find_pairs(c, h, b, first, &found);
+        for (size_t i = 0; i < found.n; i++) {
+            ChainsPair *p = found.pairs[i];
+
+            if (!p)
+                continue;
+            add_time(c, &p->both,
+                     elapsed(c, MAX(since(c, id), since(c, s->running[first + i])), p->since));
+            if (exited)
+                add_event(c, &p->exits[b == p->b]);
+        }
     }
     add_time(c, &x->on, elapsed(c, since(c, id), 0));
     if (exited)
@@ -437,10 +474,13 @@ static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
         add_event(c, &h->applications[b].next_self);
     else if (p)
         add_event(c, &p->next[b == p->b]);
-    for (size_t i = 0; i < s->n_running; i++) {
-        p = user_history_find_pair(h, user_history_find(h, s->running[i]), b);
-        if (p)
-            add_event(c, &p->starts[b == p->b]);
+    for (size_t first = 0; first < s->n_running; first += FOUND_MAX) {
+        FoundPairs found;
+
+        find_pairs(c, h, b, first, &found);
+        for (size_t i = 0; i < found.n; i++)
+            if (found.pairs[i])
+                add_event(c, &found.pairs[i]->starts[b == found.pairs[i]->b]);
     }
     add_event(c, &h->applications[b].starts);
     if (!s->applications[id].started)
