@@ -21,6 +21,7 @@ _headstart() {
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --user= --exact'
         [refresh]='--dry-run'
+        [relocate]='--dry-run --force'
         [forget]='--stage= --user='
         [enable]='--now'
         [disable]='--now'

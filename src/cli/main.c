@@ -13,10 +13,11 @@
 
 /* In the order of --help: what users need first, then the steps of the data flow. */
 static const Verb *const verbs[] = {
-        &verb_status,   &verb_history,  &verb_measure, &verb_doctor, &verb_explain, &verb_plot,
-        &verb_report,   &verb_metrics,  &verb_show,    &verb_record, &verb_learn,   &verb_plan,
-        &verb_replay,   &verb_rerecord, &verb_refresh, &verb_forget, &verb_enable,  &verb_disable,
-        &verb_evaluate, &verb_merge,    &verb_export,  &verb_import, &verb_config,  NULL,
+        &verb_status,   &verb_history, &verb_measure, &verb_doctor,   &verb_explain,
+        &verb_plot,     &verb_report,  &verb_metrics, &verb_show,     &verb_record,
+        &verb_learn,    &verb_plan,    &verb_replay,  &verb_rerecord, &verb_refresh,
+        &verb_relocate, &verb_forget,  &verb_enable,  &verb_disable,  &verb_evaluate,
+        &verb_merge,    &verb_export,  &verb_import,  &verb_config,   NULL,
 };
 
 static void warn_config(void *userdata, const char *file, unsigned line, const char *message)

@@ -58,9 +58,9 @@ struct Context {
 Context cli_context_default(void);
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
-        verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate,
-        verb_merge, verb_export, verb_import, verb_config, verb_history, verb_measure, verb_doctor,
-        verb_explain, verb_metrics, verb_plot, verb_report;
+        verb_rerecord, verb_refresh, verb_relocate, verb_forget, verb_enable, verb_disable,
+        verb_evaluate, verb_merge, verb_export, verb_import, verb_config, verb_history,
+        verb_measure, verb_doctor, verb_explain, verb_metrics, verb_plot, verb_report;
 
 /* --- messages.c ------------------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ void extent_list_done(ExtentList *l)
     *l = (ExtentList){0};
 }
 
-static int read_all(int fd, size_t max, ExtentList *ret)
+static int read_all(int fd, size_t max, uint32_t placeless, ExtentList *ret)
 {
     union {
         struct fiemap map;
@@ -50,7 +50,7 @@ static int read_all(int fd, size_t max, ExtentList *ret)
                 e->fe_logical + e->fe_length <= start)
                 return -EBADMSG;
             start = e->fe_logical + e->fe_length;
-            if (e->fe_flags & PLACELESS) {
+            if (e->fe_flags & placeless) {
                 ret->n_skipped++;
                 continue;
             }
@@ -70,13 +70,23 @@ static int read_all(int fd, size_t max, ExtentList *ret)
     }
 }
 
-int extents_read(int fd, size_t max, ExtentList *ret)
+static int read_list(int fd, size_t max, uint32_t placeless, ExtentList *ret)
 {
     int r;
 
     ret->n = ret->n_skipped = 0;
-    r = read_all(fd, max, ret);
+    r = read_all(fd, max, placeless, ret);
     if (r < 0)
         ret->n = ret->n_skipped = 0;
     return r;
+}
+
+int extents_read(int fd, size_t max, ExtentList *ret)
+{
+    return read_list(fd, max, PLACELESS, ret);
+}
+
+int extents_read_allocated(int fd, size_t max, ExtentList *ret)
+{
+    return read_list(fd, max, PLACELESS & ~(uint32_t)FIEMAP_EXTENT_UNWRITTEN, ret);
 }

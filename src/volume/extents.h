@@ -31,3 +31,6 @@ void extent_list_done(ExtentList *l);
  * reports extents in a circle), -ENOMEM, or another negative errno. On failure *ret holds no
  * extents. */
 int extents_read(int fd, size_t max, ExtentList *ret);
+
+/* Like extents_read(), but also returns extents that are allocated and not written yet. */
+int extents_read_allocated(int fd, size_t max, ExtentList *ret);

@@ -402,7 +402,7 @@ man_options() {
     run -0 fish --no-config -c 'source data/completions/headstart.fish; complete -C "headstart plan --policy=g"'
     [[ $output == "--policy=gate"* ]]
     run -0 fish --no-config -c 'source data/completions/headstart.fish; complete -C "headstart re"'
-    [ "$(cut -f1 <<<"$output" | tr '\n' ' ')" = "record refresh replay report rerecord " ]
+    [ "$(cut -f1 <<<"$output" | tr '\n' ' ')" = "record refresh relocate replay report rerecord " ]
 }
 
 # has_page NAME: true if a man page or an alias has that name.
@@ -484,7 +484,7 @@ has_page() {
     compopt() { :; }
     COMP_WORDS=(headstart re) COMP_CWORD=1
     _headstart
-    [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')" = "record refresh replay report rerecord " ]
+    [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')" = "record refresh relocate replay report rerecord " ]
     COMP_WORDS=(headstart --json = p) COMP_CWORD=3
     _headstart
     [ "${COMPREPLY[*]}" = pretty ]
