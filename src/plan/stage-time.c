@@ -240,7 +240,7 @@ typedef struct Stream {
     size_t n, next;
     size_t n_metadata;
     double begin;      /* no request is made before this time */
-    double data_begin; /* when all files are open; 0: not known yet */
+    double data_begin; /* no request for data is made before this time; 0: not known yet */
     uint64_t part;     /* bytes of the next read that were already requested */
     double done;       /* end of the last request so far */
 } Stream;
@@ -343,29 +343,54 @@ static double stream_ready(Timeline *m, uint32_t device)
     if (s->next >= s->n)
         return INFINITY;
     if (s->next >= s->n_metadata) {
-        if (s->data_begin == 0) /* files are opened once their metadata is there */
-            s->data_begin = s->done + (double)m->s->f->n_opens * OPEN_USEC;
+        /* Where replay reads no metadata, it opens all files before it reads data. Elsewhere
+         * reading data opens the file, which takes no longer than the request before it. */
+        if (s->data_begin == 0)
+            s->data_begin =
+                    s->n_metadata > 0 ? begin : s->done + (double)m->s->f->n_opens * OPEN_USEC;
         begin = s->data_begin;
     }
     return fmax(begin, d->slots[next_slot(d)]);
 }
 
+/* Returns the number of reads, from the next one of the queue on, that replay joins to one request,
+ * and stores their length: data that lies together on the device. 1 if there is nothing to join. */
+static size_t count_joined(const Timeline *m, const Stream *s, uint64_t *ret_length)
+{
+    const StageRead *reads = m->s->f->reads, *last = &reads[s->queue[s->next]];
+    uint64_t length = last->length;
+    size_t n = 1;
+
+    for (size_t i = s->next + 1; i < s->n && !last->metadata && s->part == 0; i++, n++) {
+        const StageRead *r = &reads[s->queue[i]];
+
+        if (last->place == PHYSICAL_UNKNOWN || r->place != last->place + last->length ||
+            length + r->length > REPLAY_REQUEST || m->resident[s->queue[i]] != NOT_READ)
+            break;
+        length += r->length;
+        last = r;
+    }
+    *ret_length = length;
+    return n;
+}
+
 static void stream_submit(Timeline *m, uint32_t device, double at)
 {
     Stream *s = &m->streams[device];
-    uint32_t read = s->queue[s->next];
-    const StageRead *r = &m->s->f->reads[read];
-    uint64_t length = MIN(r->length - s->part, REPLAY_REQUEST);
+    const StageRead *r = &m->s->f->reads[s->queue[s->next]];
+    uint64_t length;
+    size_t n = count_joined(m, s, &length);
 
+    length = MIN(length - s->part, REPLAY_REQUEST);
     s->done = fmax(s->done,
                    serve(&m->devices[device], at,
                          r->place == PHYSICAL_UNKNOWN ? r->place : r->place + s->part, length));
     s->part += length;
     if (s->part < r->length)
         return;
-    m->resident[read] = s->done;
     s->part = 0;
-    s->next++;
+    for (size_t end = s->next + n; s->next < end; s->next++)
+        m->resident[s->queue[s->next]] = s->done;
 }
 
 /* Makes all requests of replay that come before `until`. */

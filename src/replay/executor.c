@@ -16,7 +16,7 @@
  *                               leader exists
  *   mounted, list, files,       the leader, before `listed`    workers; callers once `listed` is
  *   queues, keep_open           is set                         set (mounted: once `done` is)
- *   list.operations from        reorder(), with lock           next_operation(), with lock
+ *   list.operations from        reorder(), with lock           next_operations(), with lock
  *   queues[].next on
  *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
  *   files[] except .end, n_open workers, with lock             workers, with lock
@@ -37,6 +37,7 @@
 #include "base/cachestat.h"
 #include "base/clock.h"
 #include "base/directory.h"
+#include "replay/joined-read.h"
 #include "replay/marker.h"
 #include "replay/opening.h"
 #include "replay/pacer.h"
@@ -104,6 +105,7 @@ typedef struct Chunk {
     uint32_t file; /* CHUNK_OF_DEVICE, or index of the file in the pack */
     uint32_t length;
     uint64_t offset;
+    uint64_t bytes; /* of the request; more than `length` if it also reads parts of other files */
 } Chunk;
 
 typedef struct Worker {
@@ -174,6 +176,18 @@ static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading
     }
 }
 
+/* Counts the result of the first attempt to open the file. Called with the lock held. */
+static void note_opened(Replay *x, File *file, bool found, ReplaySkip why)
+{
+    if (file->state != FILE_UNTRIED)
+        return;
+    file->state = found ? FILE_FOUND : FILE_SKIPPED;
+    if (found)
+        x->result.n_opened++;
+    else
+        x->result.n_skipped[why]++;
+}
+
 static void execute_open(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
@@ -183,38 +197,36 @@ static void execute_open(Worker *w, const Operation *op)
             directory && (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
     File *file = &x->files[op->index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
-    bool keep;
-    int fd;
+    bool keep, tried;
+    int fd = -EBADF;
 
     lock(x);
-    keep = file->left > 0 && x->n_open < x->keep_open;
+    tried = file->state != FILE_UNTRIED;
+    keep = !tried && file->left > 0 && x->n_open < x->keep_open;
     if (keep)
         x->n_open++;
     unlock(x);
-    fd = open_file(w, op->volume, f, keep || touch, &why);
+    if (!tried)
+        fd = open_file(w, op->volume, f, keep || touch, &why);
     if (fd >= 0 && touch) {
         directory_read_ahead(fd, 0);
         close(fd);
     }
     lock(x);
-    if (fd >= 0) {
-        file->state = FILE_FOUND;
-        x->result.n_opened++;
-    } else {
-        file->state = FILE_SKIPPED;
-        x->result.n_skipped[why]++;
-    }
-    if (keep && fd >= 0)
-        file->fd = fd;
+    note_opened(x, file, fd >= 0, why);
+    if (keep && fd >= 0 && file->fd < 0)
+        file->fd = TAKE_FD(fd);
     else if (keep)
         x->n_open--;
     if (--w->stream_queue->busy_opens == 0)
         pthread_cond_broadcast(&x->opened);
     unlock(x);
+    if (keep && fd >= 0)
+        close(fd); /* another worker has opened the file meanwhile */
 }
 
-/* Returns a descriptor for reading the file's data, or a negative errno. Each call that succeeds is
- * paired with one call of release_file(). */
+/* Returns a descriptor for reading the file's data, or a negative errno. Opens the file if that was
+ * not tried yet. Each call that succeeds is paired with one call of release_file(). */
 static int acquire_file(Worker *w, const Operation *op, uint32_t index)
 {
     Replay *x = w->replay;
@@ -223,20 +235,22 @@ static int acquire_file(Worker *w, const Operation *op, uint32_t index)
     int fd, mine = -EBADF;
 
     lock(x);
-    if (f->state != FILE_FOUND) {
+    if (f->state == FILE_SKIPPED) {
         unlock(x);
         return -ENOENT; /* the error was counted when opening the file failed */
     }
     if (f->fd < 0) {
         unlock(x);
         mine = open_file(w, op->volume, &x->pack->files[index], true, &why);
+        lock(x);
         if (mine < 0) {
-            lock(x);
-            x->result.n_skipped[why]++;
+            if (f->state == FILE_FOUND)
+                x->result.n_skipped[why]++; /* it was found before, and is not any more */
+            note_opened(x, f, false, why);
             unlock(x);
             return mine;
         }
-        lock(x);
+        note_opened(x, f, true, why);
         if (f->fd < 0) {
             f->fd = mine;
             x->n_open++;
@@ -290,10 +304,23 @@ static void await_oldest(Worker *w)
             break;
         at += (uint64_t)n;
     }
-    pacer_completed(&w->pacer, c->length);
+    pacer_completed(&w->pacer, c->bytes);
     w->oldest = (w->oldest + 1) % w->pacer.window_requests;
     if (c->file != CHUNK_OF_DEVICE)
         release_file(w->replay, c->file);
+}
+
+static void make_room(Worker *w, uint64_t bytes)
+{
+    while (!pacer_may_submit(&w->pacer, bytes))
+        await_oldest(w);
+}
+
+/* Puts a chunk that was requested into the ring; make_room() comes before the request. */
+static void note_submitted(Worker *w, const Chunk *c)
+{
+    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
+    pacer_submitted(&w->pacer, c->bytes);
 }
 
 /* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.
@@ -302,13 +329,11 @@ static int submit(Worker *w, const Chunk *c)
 {
     int r;
 
-    while (!pacer_may_submit(&w->pacer, c->length))
-        await_oldest(w);
+    make_room(w, c->bytes);
     r = -posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
     if (r < 0)
         return r;
-    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
-    pacer_submitted(&w->pacer, c->length);
+    note_submitted(w, c);
     return 0;
 }
 
@@ -387,6 +412,7 @@ static void execute_range(Worker *w, const Operation *op)
                 .offset = offset + at,
         };
 
+        c.bytes = c.length;
         if (!metadata) {
             c.fd = acquire_file(w, op, index);
             if (c.fd < 0)
@@ -418,14 +444,75 @@ static void execute_range(Worker *w, const Operation *op)
     unlock(x);
 }
 
+/* A range of a run that is read as one request. */
+typedef struct RunPart {
+    const Operation *operation;
+    uint32_t file;
+} RunPart;
+
+/* Counts the ranges as begun, and as read. */
+static void count_run(Replay *x, const RunPart *parts, const JoinedPart *joined, size_t n)
+{
+    lock(x);
+    for (size_t i = 0; i < n; i++) {
+        x->files[parts[i].file].left--;
+        x->result.n_data++;
+        x->result.data_bytes += joined[i].length;
+    }
+    unlock(x);
+}
+
+/* Reads ranges of several files that follow one another on the device as one request. Of its files,
+ * only the last one stays in flight, because its data arrive last. If the request fails, or if
+ * replay waits for each range (`wait`), the ranges are read one by one. */
+static void execute_run(Worker *w, const Operation *operations, size_t n)
+{
+    Replay *x = w->replay;
+    RunPart parts[OPERATION_RUN_MAX];
+    JoinedPart joined[OPERATION_RUN_MAX];
+    uint64_t bytes = 0;
+    size_t m = 0;
+    int r = -ENODATA;
+
+    follow_head(w, &operations[0]);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t file = le32toh(x->pack->data[operations[i].index].file);
+        int fd = acquire_file(w, &operations[i], file);
+
+        if (fd < 0)
+            continue;
+        parts[m] = (RunPart){&operations[i], file};
+        joined[m].fd = fd;
+        operation_range(x->pack, &operations[i], &joined[m].offset, &joined[m].length);
+        bytes += joined[m++].length;
+    }
+    if (m > 0) {
+        make_room(w, bytes);
+        r = joined_read(joined, m);
+    }
+    if (r >= 0) {
+        const JoinedPart *last = &joined[m - 1];
+
+        count_run(x, parts, joined, m);
+        note_submitted(w, &(Chunk){last->fd, parts[m - 1].file, (uint32_t)last->length,
+                                   last->offset, bytes});
+    }
+    for (size_t i = 0; i < m; i++)
+        if (r < 0 || i + 1 < m)
+            release_file(x, parts[i].file);
+    for (size_t i = 0; r < 0 && i < m; i++)
+        execute_range(w, parts[i].operation);
+}
+
 /* --- workers ---------------------------------------------------------------------------------- */
 
-/* Takes the next operation of the worker's stream; false if there is none left. */
-static bool next_operation(Worker *w, Operation *ret)
+/* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
+ * Returns their number; 0 if there is none left. */
+static size_t next_operations(Worker *w, Operation *ret)
 {
     Replay *x = w->replay;
     StreamQueue *q = w->stream_queue;
-    bool taken = false;
+    size_t n = 0;
 
     lock(x);
     /* q->next is read again after each wait, because the order may have changed. */
@@ -435,27 +522,36 @@ static bool next_operation(Worker *w, Operation *ret)
            q->busy_opens > 0)
         pthread_cond_wait(&x->opened, &x->lock);
     if (q->next < q->end) {
-        *ret = x->list.operations[q->next++];
+        const Operation *first = &x->list.operations[q->next];
+
+        n = x->recheck_until || x->options.wait || x->options.skip_resident
+                    ? 1
+                    : operations_run(x->pack, first, q->end - q->next,
+                                     x->mounted.volumes[first->volume].chunk_bytes);
+        memcpy(ret, first, n * sizeof(Operation));
+        q->next += n;
         w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
         q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
-        taken = true;
     }
     unlock(x);
-    return taken;
+    return n;
 }
 
 static void *work(void *arg)
 {
     Worker *w = arg;
     Replay *x = w->replay;
-    Operation op;
+    Operation operations[OPERATION_RUN_MAX];
+    size_t n;
 
-    while (next_operation(w, &op)) {
+    while ((n = next_operations(w, operations)) > 0) {
         follow_io_class(w);
-        if (op.kind != OPERATION_OPEN)
-            execute_range(w, &op);
+        if (n > 1)
+            execute_run(w, operations, n);
+        else if (operations[0].kind != OPERATION_OPEN)
+            execute_range(w, &operations[0]);
         else if (!x->recheck_until)
-            execute_open(w, &op);
+            execute_open(w, &operations[0]);
     }
     while (x->options.wait && w->pacer.in_flight_requests > 0)
         await_oldest(w);
@@ -541,6 +637,20 @@ static void reorder(Replay *x)
     }
 }
 
+/* Returns the number of operations of the queue that were not begun. Reading data has opened some
+ * of the files that are still to be opened. Called with the lock held. */
+static uint64_t count_left(const Replay *x, const StreamQueue *q)
+{
+    uint64_t n = 0;
+
+    for (size_t i = q->next; i < q->end; i++) {
+        const Operation *o = &x->list.operations[i];
+
+        n += o->kind != OPERATION_OPEN || x->files[o->index].state == FILE_UNTRIED;
+    }
+    return n;
+}
+
 /* Drops the operations that were not begun. Called with the lock held. */
 static void drop_queues(Replay *x)
 {
@@ -548,7 +658,7 @@ static void drop_queues(Replay *x)
         StreamQueue *q = &x->queues[i];
 
         if (!x->recheck_until)
-            x->result.n_skipped[REPLAY_SKIP_STOPPED] += q->end - q->next;
+            x->result.n_skipped[REPLAY_SKIP_STOPPED] += count_left(x, q);
         q->next = q->end;
     }
 }
@@ -705,7 +815,7 @@ bool replay_result(Replay *x, ReplayResult *ret, int *ret_error)
     *ret = x->result;
     done = x->done;
     for (size_t i = 0; x->listed && !x->recheck_until && i < x->list.n_streams; i++)
-        ret->n_skipped[REPLAY_SKIP_STOPPED] += x->queues[i].end - x->queues[i].next;
+        ret->n_skipped[REPLAY_SKIP_STOPPED] += count_left(x, &x->queues[i]);
     if (!done)
         ret->resident = false;
     if (ret_error)

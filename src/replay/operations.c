@@ -71,6 +71,34 @@ void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, ui
     }
 }
 
+static bool is_joinable(const Pack *p, const Operation *o)
+{
+    const PackData *d;
+
+    if (o->kind != OPERATION_DATA)
+        return false;
+    d = &p->data[o->index];
+    return le64toh(d->physical) != PACK_PHYSICAL_UNKNOWN &&
+           !(le16toh(p->files[le32toh(d->file)].flags) & PACK_FILE_VOLATILE);
+}
+
+size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes)
+{
+    uint64_t bytes = 0, end = 0;
+    size_t i;
+
+    for (i = 0; i < MIN(n, (size_t)OPERATION_RUN_MAX) && is_joinable(p, &operations[i]); i++) {
+        const PackData *d = &p->data[operations[i].index];
+
+        if (i > 0 && (operations[i].volume != operations[0].volume || le64toh(d->physical) != end ||
+                      le64toh(d->length) > max_bytes - bytes))
+            break;
+        bytes += MIN(le64toh(d->length), max_bytes - bytes);
+        end = le64toh(d->physical) + le64toh(d->length);
+    }
+    return MAX(i, (size_t)1);
+}
+
 uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end)
 {
     if (data_end <= end)
@@ -80,8 +108,27 @@ uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end)
 
 /* --- order ------------------------------------------------------------------------------------ */
 
+/* Returns true if the pack contains the blocks that the kernel reads when it opens the volume's
+ * files. */
+static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
+{
+    return f->device && le32toh(s->n_metadata) > 0 &&
+           !(le32toh(s->flags) & PACK_VOLUME_TOUCH_ENTRIES);
+}
+
+/* Returns the place of an operation's kind in the order. Where opening a file reads nothing, data
+ * is read first and opens its file: on a fast device a pass over all files would leave the device
+ * idle for as long as a quarter of the sweep. */
+static unsigned phase_of(const Pack *p, const VolumeFacts *facts, const Operation *o)
+{
+    if (o->kind == OPERATION_OPEN)
+        return replays_metadata(&p->volumes[o->volume], &facts[o->volume]) ? 3 : 1;
+    return o->kind == OPERATION_METADATA ? 0 : 2;
+}
+
 typedef struct Keyed {
-    uint32_t urgency; /* the operation with the smallest value comes first */
+    unsigned phase; /* the operation with the smallest value comes first, then by urgency */
+    uint32_t urgency;
     uint64_t place;
     Operation operation;
 } Keyed;
@@ -110,7 +157,8 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
 
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
-    Keyed k = {.operation = *o, .place = operation_place(p, facts, o)};
+    Keyed k = {
+            .phase = phase_of(p, facts, o), .place = operation_place(p, facts, o), .operation = *o};
 
     if (o->kind == OPERATION_OPEN)
         k.place = le64toh(p->files[o->index].inode);
@@ -126,8 +174,8 @@ static int compare(const void *a, const void *b)
     const Keyed *x = a, *y = b;
     const Operation *o = &x->operation, *q = &y->operation;
 
-    if (o->kind != q->kind)
-        return o->kind < q->kind ? -1 : 1;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
     /* Inode numbers of different filesystems cannot be compared. */
     if (o->kind == OPERATION_OPEN && o->volume != q->volume)
         return o->volume < q->volume ? -1 : 1;
@@ -208,14 +256,6 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
  * requests data without being blocked, and the other opens files meanwhile. More workers only take
  * processor time from the stage that is being replayed. */
 #define WORKERS_CACHED 2U
-
-/* Returns true if the pack contains the blocks that the kernel reads when it opens the volume's
- * files. */
-static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
-{
-    return f->device && le32toh(s->n_metadata) > 0 &&
-           !(le32toh(s->flags) & PACK_VOLUME_TOUCH_ENTRIES);
-}
 
 static unsigned workers_of_volume(const PackVolume *s, const VolumeFacts *f, DeviceClass class)
 {

@@ -30,7 +30,9 @@ typedef struct VolumeFacts {
 } VolumeFacts;
 
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in
- * order: metadata, then opens, then data after the end of the opens. */
+ * order: metadata, opens that read from the disk, data after the end of these opens, other opens.
+ * Reading data opens its file, so that the last group opens only files and directories without
+ * data. */
 typedef struct Stream {
     size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
@@ -66,8 +68,8 @@ typedef struct OperationList {
 void operation_list_done(OperationList *l);
 #define _cleanup_operation_list_ _cleanup_(operation_list_done)
 
-/* The order of data. Metadata always comes first, in physical order, then opens in inode order:
- * both are small, and every reader needs them first. */
+/* The order of data. Metadata always comes first, in physical order, because it is small, and every
+ * reader needs it first. Opens are in inode order. */
 typedef enum ReplayOrder {
     REPLAY_ORDER_PHYSICAL, /* one sweep in the order of the device */
     REPLAY_ORDER_NEED,     /* by the time of first use, in bins of PackHeader.bin_msec */
@@ -93,6 +95,15 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
 /* Returns where the range of the operation begins on the disk of its volume. Returns
  * PACK_PHYSICAL_UNKNOWN for an open, and for data without a known place. */
 uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operation *o);
+
+/* The maximum number of operations that one request serves. */
+#define OPERATION_RUN_MAX 32U
+
+/* Returns how many of the n operations (at least one), from the first on, are ranges of data that
+ * follow one another on the device without a gap, in files that are not written in place, and have
+ * at most max_bytes bytes together. One request can read them all. Returns 1 for any other first
+ * operation. */
+size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes);
 
 /* The longest part of a file that is read because it was appended after the plan, and the longest
  * hole in it. */

@@ -150,6 +150,33 @@ static void reading_overlaps_with_computing(void **state)
 }
 
 /* A replay of metadata alone gains the share that metadata has in the reads. */
+/* Replay reads neighbours on the device with one request of at most REPLAY_REQUEST bytes. The
+ * stage's own reads are not joined. */
+static void neighbours_are_read_together(void **state)
+{
+    Example x;
+    usec_t apart, together, hold, other_hold;
+
+    example(&x, &flash, 100, 20000, USEC_PER_SEC, 100 * MSEC);
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &apart, &hold), 0);
+    for (size_t i = 0; i < 100; i++)
+        x.reads[i].place = 1000 * MB + i * 20000;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &together, &other_hold), 0);
+    /* 2 MB are 2 requests instead of 100. */
+    assert_int_equal(hold - other_hold, 98 * MSEC);
+    /* In the order of need, no read follows its neighbour. */
+    for (size_t i = 0; i < 100; i++)
+        x.reads[i].need = (99 - i) * 10 * MSEC;
+    assert_int_equal(
+            stage_time_replayed(&x.f, false, 10 * MSEC, USEC_INFINITY, &together, &other_hold), 0);
+    assert_int_equal(hold, other_hold);
+    /* Gaps of one byte. */
+    for (size_t i = 0; i < 100; i++)
+        x.reads[i].place += i;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &apart, &other_hold), 0);
+    assert_int_equal(hold, other_hold);
+}
+
 static void metadata_gains_its_share(void **state)
 {
     Example x;
@@ -291,6 +318,7 @@ int main(void)
             cmocka_unit_test(only_reads),
             cmocka_unit_test(a_read_on_its_way_is_awaited),
             cmocka_unit_test(reading_overlaps_with_computing),
+            cmocka_unit_test(neighbours_are_read_together),
             cmocka_unit_test(metadata_gains_its_share),
             cmocka_unit_test(a_slow_disk_is_swept),
             cmocka_unit_test(a_login_is_read_before),

@@ -136,10 +136,10 @@ static void test_policies(void **state _unused_)
 
     expect_order(&p, here, POLICY_OFF, "");
     expect_order(&p, here, POLICY_METADATA, "m0 m1");
-    expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
-    expect_order(&p, here, POLICY_GATE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
+    expect_order(&p, here, POLICY_IDLE, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
+    expect_order(&p, here, POLICY_GATE, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
     /* The data is needed after 100, 200 and 300 ms, and at an unknown time. */
-    expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 o0 o1 o2 d1 d3 d0 d2");
+    expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 d1 d3 d0 d2 o0 o1 o2");
 }
 
 static void test_hurry(void **state _unused_)
@@ -148,12 +148,12 @@ static void test_hurry(void **state _unused_)
     Pack p = make(&one, 1);
 
     assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
-    /* m0 m1 o0 have begun and stay. Equal probabilities: in physical order. */
-    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_LIKELY, l.operations + 3, l.n - 3), 0);
-    expect(&l, "m0 m1 o0 o1 o2 d2 d1 d3 d0");
-    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_PHYSICAL, l.operations + 3, l.n - 3),
+    /* m0 m1 have begun and stay. Equal probabilities: in physical order. */
+    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_LIKELY, l.operations + 2, l.n - 2), 0);
+    expect(&l, "m0 m1 d2 d1 d3 d0 o0 o1 o2");
+    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_PHYSICAL, l.operations + 2, l.n - 2),
                      0);
-    expect(&l, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
+    expect(&l, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
 }
 
 /* The policy `metadata` also opens files, if only their opening reads their metadata. */
@@ -168,6 +168,62 @@ static void test_metadata_by_opening(void **state _unused_)
     no_ranges.n_metadata = 0;
     p = make(&no_ranges, 1);
     expect_order(&p, here, POLICY_METADATA, "o0 o1 o2");
+}
+
+/* Opens that read from the disk come before data, opens that read nothing come after it. */
+static void test_open_late(void **state _unused_)
+{
+    Given two[2] = {one, one};
+    VolumeFacts facts[2] = {here[0], here[1]};
+    Pack p;
+
+    two[0].n_metadata = 0;
+    p = make(two, 2);
+    expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d4 d1 d2 d5 d6 d3 d7 o3 o4 o5");
+    two[1].flags |= PACK_VOLUME_TOUCH_ENTRIES;
+    p = make(two, 2);
+    expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 o3 o4 o5 d0 d4 d1 d2 d5 d6 d3 d7");
+    facts[0].device = false;
+    p = make(&one, 1);
+    expect_order(&p, facts, POLICY_IDLE, "o0 o1 o2 d0 d1 d2 d3");
+}
+
+/* The number of operations that one request reads. */
+static void test_run(void **state _unused_)
+{
+    Given g = {.class = DEVICE_CLASS_EMMC,
+               .flags = PACK_VOLUME_PHYSICAL,
+               .metadata = {{0, 4096, 1}, {4096, 4096, 1}},
+               .n_metadata = 2,
+               .files = {FILE(11), FILE(12), FILE(13)},
+               .n_files = 3,
+               .data = {DATA(0, 0, 4096, 40960, NEVER, 1), DATA(1, 0, 8192, 45056, NEVER, 1),
+                        DATA(2, 0, 4096, 53248, NEVER, 1), DATA(2, 8192, 4096, 61440, NEVER, 1),
+                        DATA(0, 8192, 4096, UNKNOWN, NEVER, 1),
+                        DATA(1, 8192, 4096, UNKNOWN, NEVER, 1)},
+               .n_data = 6};
+    Operation o[9] = {
+            {OPERATION_DATA, 0, 0}, {OPERATION_DATA, 0, 1},     {OPERATION_DATA, 0, 2},
+            {OPERATION_DATA, 0, 3}, {OPERATION_DATA, 0, 4},     {OPERATION_DATA, 0, 5},
+            {OPERATION_OPEN, 0, 0}, {OPERATION_METADATA, 0, 0}, {OPERATION_METADATA, 0, 1}};
+    Pack p = make(&g, 1);
+
+    assert_int_equal(operations_run(&p, o, 9, 1 << 20), 3); /* then comes a gap */
+    assert_int_equal(operations_run(&p, o, 2, 1 << 20), 2);
+    assert_int_equal(operations_run(&p, o, 9, 16384), 3);
+    assert_int_equal(operations_run(&p, o, 9, 16383), 2);
+    assert_int_equal(operations_run(&p, o, 9, 4096), 1);
+    assert_int_equal(operations_run(&p, o, 9, 1), 1); /* longer than one request */
+    for (size_t i = 2; i < 9; i++)
+        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20), 1);
+    g.files[1].written_in_place = true;
+    p = make(&g, 1);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20), 1);
+    o[1].volume = 1;
+    g.files[1].written_in_place = false;
+    p = make(&g, 1);
+    assert_int_equal(operations_run(&p, o, 9, 1 << 20), 1);
 }
 
 static void test_not_mounted(void **state _unused_)
@@ -199,12 +255,12 @@ static void test_disks(void **state _unused_)
     Pack p = make(two, 2);
 
     facts[0].disk_offset = 1500;
-    expect_order(&p, facts, POLICY_IDLE, "m2 m0 m3 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
+    expect_order(&p, facts, POLICY_IDLE, "m2 m0 m3 m1 d4 d5 d6 d0 d1 d2 d3 d7 o0 o1 o2 o3 o4 o5");
     facts[0].disk_offset = UINT64_MAX - 4096; /* invalid, but without overflow */
-    expect_order(&p, facts, POLICY_IDLE, "m2 m3 m0 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
+    expect_order(&p, facts, POLICY_IDLE, "m2 m3 m0 m1 d4 d5 d6 d0 d1 d2 d3 d7 o0 o1 o2 o3 o4 o5");
     facts[0].disk_offset = 0;
     facts[1].disk = 8;
-    expect_order(&p, facts, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3 | m2 m3 o3 o4 o5 d4 d5 d6 d7");
+    expect_order(&p, facts, POLICY_IDLE, "m0 m1 d0 d1 d2 d3 o0 o1 o2 | m2 m3 d4 d5 d6 d7 o3 o4 o5");
 }
 
 /* A disk that seeks or may seek is read by one worker, in order. So is a disk of which one volume
@@ -384,6 +440,8 @@ int main(void)
             cmocka_unit_test_teardown(test_policies, drop),
             cmocka_unit_test_teardown(test_hurry, drop),
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
+            cmocka_unit_test_teardown(test_open_late, drop),
+            cmocka_unit_test_teardown(test_run, drop),
             cmocka_unit_test_teardown(test_not_mounted, drop),
             cmocka_unit_test_teardown(test_disks, drop),
             cmocka_unit_test_teardown(test_engines, drop),
