@@ -11,16 +11,27 @@ setup() {
     need_command mkfs.ext4
 }
 
-# inject [OPTION…] SCENARIO: lets one call site in 24 fail, unless an option --every= says otherwise.
 # Call sites are identified by unwinding the stack.
-inject() {
+need_inject() {
     need_binary "$HS_BUILD/tests/faults/libfaults.so"
     grep -q __asan_init "$HEADSTART" || skip "programs without the sanitizers have no unwind tables"
+}
+
+# inject [OPTION…] SCENARIO: lets one call site in 24 fail, unless an option --every= says otherwise.
+inject() {
+    need_inject
     "$HS_SOURCE/tests/faults/inject" --build="$HS_BUILD" --every=24 "$@"
 }
 
 @test "faults: learn survives failing calls, and loses nothing" {
-    inject learn
+    need_inject
+    # A run without time fails, and the next run continues.
+    run -1 inject --keep="$HS_TMP/kept" --seconds=0 learn
+    [[ $output == *" call sites were not tried "* ]] || {
+        echo "$output"
+        false
+    }
+    inject --keep="$HS_TMP/kept" learn
 }
 
 @test "faults: plan survives failing calls, and loses nothing" {

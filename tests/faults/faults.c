@@ -17,7 +17,9 @@
  *
  * A call site is the function and the nearest addresses of the program on the stack, up to four.
  * One address is not enough, because one call in grow_array() serves every table. Calls without the
- * program on the stack (by the loader, before main) have no call site and are not listed.
+ * program on the stack have no call site: they are neither listed nor made to fail. The loader
+ * makes such calls before main(), and AddressSanitizer when a thread begins. AddressSanitizer would
+ * abort.
  *
  * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
  * arm64 ABI pass the arguments of all these calls in the same way. These declarations contradict
@@ -189,7 +191,8 @@ static void put(const char *what, const char *function, unsigned long number, ui
  * transfer half. `counter` counts the function's calls. */
 static int strike(const char *function, unsigned long *counter)
 {
-    uint64_t site;
+    uint64_t site = 0;
+    bool due;
     int r = 0;
 
     if (!active || inside || (!listing && strcmp(function, wanted) != 0))
@@ -197,17 +200,17 @@ static int strike(const char *function, unsigned long *counter)
     inside = true;
     pthread_mutex_lock(&lock);
     (*counter)++;
-    if (listing) {
+    due = failed_number > 0 ? from_there_on : wanted_site != 0 || *counter == wanted_number;
+    if (listing || due)
         site = site_of(function);
+    if (listing) {
         if (site != 0 && is_new(site))
             put("list", function, *counter, site);
-    } else if (wanted_site != 0 ? failed_number == 0 && site_of(function) == wanted_site
-                                : *counter == wanted_number) {
+    } else if (due && site != 0 && (failed_number > 0 || wanted_site == 0 || site == wanted_site)) {
         if (failed_number++ == 0)
-            put("failed", function, *counter, site_of(function));
+            put("failed", function, *counter, site);
         r = wanted_error;
-    } else if (from_there_on && failed_number > 0)
-        r = wanted_error;
+    }
     pthread_mutex_unlock(&lock);
     inside = false;
     return r;
@@ -260,12 +263,23 @@ static bool find_memory(void)
 /* With `+`, all functions of this group fail after the first failure. */
 static bool memory_is_gone;
 
-#define FAIL_MEMORY(name)                                            \
-    static unsigned long n_calls;                                    \
-    if (!inside && (memory_is_gone || strike(name, &n_calls) > 0)) { \
-        memory_is_gone = from_there_on;                              \
-        errno = ENOMEM;                                              \
-        return NULL;                                                 \
+/* Returns whether the program is on the stack. */
+static bool has_site(const char *function)
+{
+    bool has;
+
+    inside = true;
+    has = site_of(function) != 0;
+    inside = false;
+    return has;
+}
+
+#define FAIL_MEMORY(name)                                                            \
+    static unsigned long n_calls;                                                    \
+    if (!inside && (memory_is_gone ? has_site(name) : strike(name, &n_calls) > 0)) { \
+        memory_is_gone = from_there_on;                                              \
+        errno = ENOMEM;                                                              \
+        return NULL;                                                                 \
     }
 
 void *malloc(size_t size);
