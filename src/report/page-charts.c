@@ -18,6 +18,7 @@
 #define RIGHT           10
 #define TOP             10
 #define BOTTOM          34
+#define LEGEND_BELOW    14 /* of a chart of sessions: height of the legend below the dates */
 
 static const char *const stage_words[] = {"boot", "login"};
 
@@ -126,7 +127,20 @@ static void add_session_legend(Markup *m, double y)
     markup_label(m, LEFT + 114, y, "label", "without");
 }
 
-static void draw_sessions(Markup *m, const Drawn *d, Stage stage, unsigned width)
+/* Adds the date of the session below the axis. */
+static void add_date(Markup *m, const ReportPage *p, const SessionRecord *s, double x,
+                     const char *class)
+{
+    char when[PAGE_TIME_MAX];
+
+    page_format_time(s->start_realtime_usec + (usec_t)((int64_t)p->utc_offset_seconds * 1000000),
+                     when);
+    when[strcspn(when, " ")] = 0;
+    markup_label(m, x, CHART_HEIGHT - BOTTOM + 16, class, when);
+}
+
+static void draw_sessions(Markup *m, const ReportPage *p, const Drawn *d, Stage stage,
+                          unsigned width)
 {
     Axis seconds = {0, d->longest * 1.05, CHART_HEIGHT - BOTTOM, -(CHART_HEIGHT - BOTTOM - TOP)};
     Axis order = {0, (double)MAX(d->n, (size_t)2) - 1, LEFT + 8, width - LEFT - RIGHT - 16.0};
@@ -138,12 +152,14 @@ static void draw_sessions(Markup *m, const Drawn *d, Stage stage, unsigned width
              "The newest %zu sessions of the comparison, from left to right. The table below lists "
              "the newest of them.",
              d->n);
-    begin_chart(m, id, width, CHART_HEIGHT, title, description);
+    begin_chart(m, id, width, CHART_HEIGHT + LEGEND_BELOW, title, description);
     add_levels(m, &seconds, width, false);
+    add_date(m, p, d->items[0], LEFT, "tick");
+    add_date(m, p, d->items[d->n - 1], width - RIGHT, "tick end");
     for (size_t i = 0; i < d->n; i++)
         add_session(m, d->items[i], axis_place(&order, (double)i),
                     axis_place(&seconds, (double)d->items[i]->ready_usec / USEC_PER_SEC));
-    add_session_legend(m, CHART_HEIGHT - 8);
+    add_session_legend(m, CHART_HEIGHT + LEGEND_BELOW - 8);
     markup_close(m);
 }
 
@@ -218,11 +234,11 @@ void page_sessions(Markup *m, const ReportPage *p)
         markup_open(m, "figure");
         markup_open(m, "div");
         markup_attribute(m, "class", "wide");
-        draw_sessions(m, &d, s, TIMELINE_WIDE);
+        draw_sessions(m, p, &d, s, TIMELINE_WIDE);
         markup_close(m);
         markup_open(m, "div");
         markup_attribute(m, "class", "narrow");
-        draw_sessions(m, &d, s, TIMELINE_NARROW);
+        draw_sessions(m, p, &d, s, TIMELINE_NARROW);
         markup_close(m);
         markup_close(m);
     }

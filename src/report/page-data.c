@@ -70,3 +70,40 @@ void graph_add_edge(Graph *g, const GraphEdge *e)
     memmove(g->edges + at + 1, g->edges + at, (g->n_edges - at - 1) * sizeof(*e));
     g->edges[at] = *e;
 }
+
+static int by_node(const void *a, const void *b)
+{
+    const GraphEdge *x = a, *y = b;
+
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    if (x->probability != y->probability)
+        return x->probability > y->probability ? -1 : 1;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+void graph_arrange(Graph *g)
+{
+    bool used[GRAPH_NODES_MAX] = {0};
+    unsigned place[GRAPH_NODES_MAX] = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n_edges; i++)
+        used[g->edges[i].from] = used[g->edges[i].to] = true;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        if (!used[i]) {
+            free(g->names[i]);
+            continue;
+        }
+        place[i] = (unsigned)n;
+        g->names[n] = g->names[i];
+        g->starts[n++] = g->starts[i];
+    }
+    g->n_nodes = n;
+    for (size_t i = 0; i < g->n_edges; i++) {
+        g->edges[i].from = place[g->edges[i].from];
+        g->edges[i].to = place[g->edges[i].to];
+    }
+    if (g->n_edges > 1)
+        qsort(g->edges, g->n_edges, sizeof(*g->edges), by_node);
+}

@@ -39,7 +39,7 @@ typedef struct Graph {
     double starts[GRAPH_NODES_MAX]; /* decayed number of starts of each node; node 0 is the
                                        beginning of a session */
     size_t n_nodes;
-    GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first */
+    GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first, until graph_arrange() */
     size_t n_edges;
 } Graph;
 
@@ -47,6 +47,10 @@ void graph_done(Graph *g);
 
 /* Adds an edge if it is among the most frequent ones. */
 void graph_add_edge(Graph *g, const GraphEdge *e);
+
+/* Removes the nodes without an edge, and sorts the edges by node, the most probable edge of a node
+ * first. No edge is added after that. */
+void graph_arrange(Graph *g);
 
 /* All data of the page. The pointers are borrowed. */
 typedef struct ReportPage {

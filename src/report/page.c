@@ -188,7 +188,7 @@ static void add_benefits(Markup *m, const ReportPage *p)
             m, "p", "note",
             "In some sessions headstart stays off on purpose. The others are compared with these "
             "control sessions. The estimate is the median of all differences, so that a single "
-            "slow boot does not change it. The dark line on a bar is the 95 %% interval.");
+            "slow boot does not change it. The thin line on a bar is the 95 %% interval.");
     markup_close(m);
 }
 
@@ -216,9 +216,10 @@ static void add_timeline(Markup *m, const Timeline *t, Stage s, bool names)
     timeline_draw(m, t, &narrow);
     markup_close(m);
     markup_open(m, "figcaption");
-    markup_text(m, "Each mark is the first opening of a file, at its place on the disk.");
+    if (timeline_has_places(t))
+        markup_text(m, "Each mark is the first opening of a file, at its place on the disk. ");
     for (size_t i = 0; i < t->n_notes; i++)
-        markup_textf(m, " %s.", t->notes[i]);
+        markup_textf(m, "%s%s.", i > 0 ? " " : "", t->notes[i]);
     markup_close(m);
     markup_close(m);
     markup_open(m, "details");

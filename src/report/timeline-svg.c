@@ -441,7 +441,8 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
     add_description(m, t, s);
     if (s->part)
         markup_label(m, LEFT_NARROW, 18, "heading", t->title);
-    add_legend(m, t, &l);
+    if (l.places)
+        add_legend(m, t, &l);
     add_time_axis(m, &l);
     if (l.places)
         add_places(m, t, &l);

@@ -148,7 +148,12 @@ static int add_reads(Building *b)
             r = add_file(b, a, &n_unplaced);
         }
     }
-    if (r >= 0 && n_unplaced > 0)
+    if (r >= 0 && n_unplaced > 0 && !timeline_has_places(b->t))
+        r = timeline_add_note(b->t,
+                              "No place on the disk of the %zu files is known, so they are not "
+                              "drawn",
+                              b->t->n_reads);
+    else if (r >= 0 && n_unplaced > 0)
         r = timeline_add_note(b->t, "The place of %zu of %zu files is not known", n_unplaced,
                               b->t->n_reads);
     return r;

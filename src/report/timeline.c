@@ -117,3 +117,11 @@ size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes)
         }
     return n;
 }
+
+bool timeline_has_places(const Timeline *t)
+{
+    for (size_t i = 0; i < t->n_reads; i++)
+        if (t->reads[i].place != PHYSICAL_UNKNOWN)
+            return true;
+    return false;
+}

@@ -84,6 +84,9 @@ void timeline_add_mark(Timeline *t, const char *name, usec_t at);
 /* Returns the number of reads of a series, and their total size in *ret_bytes. */
 size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
 
+/* Returns true if the place on the disk of at least one read is known. */
+bool timeline_has_places(const Timeline *t);
+
 /* The widths for which a timeline is drawn: of a page, and of a telephone. */
 #define TIMELINE_WIDE   960U
 #define TIMELINE_NARROW 340U

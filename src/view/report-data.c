@@ -148,6 +148,7 @@ int report_make_graph(const Chains *c, Graph *ret)
     for (unsigned from = 0; from < n; from++)
         for (unsigned to = 1; to < n; to++)
             add_edge(c, h, nodes, from, to, &g);
+    graph_arrange(&g);
     *ret = g;
     g = (Graph){0};
     return 0;
