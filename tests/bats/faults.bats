@@ -68,6 +68,12 @@ inject() {
     "$HS_SOURCE/tests/faults/powercut" --build="$HS_BUILD" --cuts=16
 }
 
+@test "faults: power cuts while relocate moves files lose nothing" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    need_binary "$HS_BUILD/tests/bench/disksim"
+    "$HS_SOURCE/tests/faults/powercut" --build="$HS_BUILD" --cuts=12 --relocate
+}
+
 @test "faults: a disk whose reads hang, fail, come late or in part holds no boot beyond the deadline" {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-mkpack"
