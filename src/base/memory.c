@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define MEMINFO_SIZE_MAX (1U << 16)
+#define CGROUPS          "/sys/fs/cgroup"
+#define CGROUP_PATH_MAX  4096U
 
 /* Reads the number of kB after "KEY:" and converts it to bytes. */
 static int find_kb(const char *text, const char *key, uint64_t *ret)
@@ -50,4 +52,83 @@ int memory_facts_read(int root_fd, MemoryFacts *ret)
     int r = rooted_read(root_fd, "/proc/meminfo", MEMINFO_SIZE_MAX, &text, NULL);
 
     return r < 0 ? r : memory_facts_parse(text, ret);
+}
+
+/* Returns the number after "KEY " in memory.stat, or 0. */
+static uint64_t find_count(const char *text, const char *key)
+{
+    size_t l = strlen(key);
+
+    for (const char *line = text; *line;) {
+        if (strncmp(line, key, l) == 0 && line[l] == ' ')
+            return strtoull(line + l + 1, NULL, 10);
+        line = strchrnul(line, '\n');
+        line += *line == '\n';
+    }
+    return 0;
+}
+
+/* Reads a file of a control group. The caller frees *ret. */
+static int read_group(int root_fd, const char *group, const char *name, char **ret)
+{
+    char path[CGROUP_PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), CGROUPS "%s/%s", group, name);
+    return rooted_read(root_fd, path, MEMINFO_SIZE_MAX, ret, NULL);
+}
+
+/* Returns the number in the file, or UINT64_MAX if the file has none or says "max". */
+static uint64_t read_limit(int root_fd, const char *group, const char *name)
+{
+    _cleanup_free_ char *text = NULL;
+
+    if (read_group(root_fd, group, name, &text) < 0 || *text < '0' || *text > '9')
+        return UINT64_MAX;
+    return strtoull(text, NULL, 10);
+}
+
+/* Reduces the facts to what the group leaves to its processes. */
+static void apply_group(int root_fd, const char *group, MemoryFacts *m)
+{
+    uint64_t limit = MIN(read_limit(root_fd, group, "memory.max"),
+                         read_limit(root_fd, group, "memory.high"));
+    uint64_t used = read_limit(root_fd, group, "memory.current"), file = 0, left;
+    _cleanup_free_ char *stat = NULL;
+
+    if (limit == UINT64_MAX || used == UINT64_MAX)
+        return;
+    if (read_group(root_fd, group, "memory.stat", &stat) >= 0)
+        file = find_count(stat, "inactive_file");
+    left = limit - MIN(used, limit);
+    m->total_bytes = MIN(m->total_bytes, limit);
+    m->free_bytes = MIN(m->free_bytes, left);
+    /* The kernel reclaims the inactive part of the page cache at the limit. */
+    m->available_bytes = MIN(m->available_bytes, left + MIN(file, limit - left));
+}
+
+int memory_facts_read_own(int root_fd, MemoryFacts *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    char group[CGROUP_PATH_MAX];
+    const char *own;
+    int r = memory_facts_read(root_fd, ret);
+
+    if (r < 0 || rooted_read(root_fd, "/proc/self/cgroup", MEMINFO_SIZE_MAX, &text, NULL) < 0)
+        return r;
+    own = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (!own)
+        return 0;
+    own += strcspn(own, "/");
+    snprintf(group, sizeof(group), "%.*s", (int)strcspn(own, "\n"), own);
+    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+        *end = 0;
+        apply_group(root_fd, group, ret);
+    }
+    return 0;
+}
+
+bool memory_facts_are_short(const MemoryFacts *m)
+{
+    return m->available_bytes > 0 &&
+           m->available_bytes < MIN(m->total_bytes / 20, MEMORY_SHORT_BYTES);
 }

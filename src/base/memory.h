@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The machine's memory, as /proc/meminfo reports it. */
+/* The memory of the machine, as /proc/meminfo reports it, and the memory that the control groups of
+ * this process leave to it. */
 
 #include "base/macros.h"
 
@@ -18,3 +19,17 @@ int memory_facts_parse(const char *meminfo, MemoryFacts *ret);
 /* Reads /proc/meminfo below root_fd (AT_FDCWD: "/"). Returns 0, -EBADMSG, or another negative
  * errno. */
 int memory_facts_read(int root_fd, MemoryFacts *ret);
+
+/* Reads the memory that this process may use: the machine's, reduced to the limits (memory.max and
+ * memory.high) of its control group and of the groups above. The page cache that a process fills
+ * is charged to its group, and the kernel reclaims it at the limit. Control groups of version 1 are
+ * not read. Returns what memory_facts_read() returns. */
+int memory_facts_read_own(int root_fd, MemoryFacts *ret);
+
+/* Memory is not short if more than this is available. */
+#define MEMORY_SHORT_BYTES (UINT64_C(256) << 20)
+
+/* Returns true if so little memory is available that reading ahead would evict what is in use: less
+ * than a twentieth of all memory, and less than MEMORY_SHORT_BYTES. If the available memory is not
+ * known, the memory does not count as short. */
+bool memory_facts_are_short(const MemoryFacts *m);

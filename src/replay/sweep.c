@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "replay/marker.h"
 #include "replay/mount-watch.h"
 #include "replay/notify.h"
@@ -13,6 +14,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+
+/* How often the available memory is checked during a sweep. */
+#define MEMORY_USEC (250 * USEC_PER_MSEC)
 
 typedef struct Sweep {
     const Pack *pack;
@@ -25,30 +29,54 @@ typedef struct Sweep {
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
+/* Stops the replay if so little memory is available that it would evict what is in use. */
+static void check_memory(Replay *replay)
+{
+    MemoryFacts m;
+
+    if (memory_facts_read_own(AT_FDCWD, &m) < 0 || !memory_facts_are_short(&m))
+        return;
+    log_notice("headstart-replay: %" PRIu64 " MiB of memory are available: the rest is not read",
+               m.available_bytes >> 20);
+    replay_stop(replay);
+}
+
+/* The boot continues, so from here on the policy has the effect of `concurrent`. */
+static void end_hold(Sweep *s, Replay *replay, Report *report)
+{
+    notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
+    s->gate = false;
+    report_hold_ended(report, s->hold_end);
+    (void)report_save(report);
+    replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
+}
+
 /* Waits until the executor is done, a signal arrives, or the time limit is reached. With `gate`,
  * the boot continues at `deadline`. Returns false if SIGTERM, SIGINT or the time limit came before
  * the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
+    usec_t check = clock_now(CLOCK_MONOTONIC) + MEMORY_USEC;
+
     while (!replay_result(replay, result, ret_error)) {
-        usec_t now = clock_now(CLOCK_MONOTONIC), next = s->gate ? MIN(s->deadline, s->end) : s->end,
+        usec_t now = clock_now(CLOCK_MONOTONIC),
+               next = MIN(s->gate ? MIN(s->deadline, s->end) : s->end, check),
                left = next > now ? next - now : 0;
         struct timespec ts = timespec_of(left);
         int sig = sigtimedwait(&s->signals, NULL, &ts);
 
-        if (sig == SIGTERM || sig == SIGINT || clock_now(CLOCK_MONOTONIC) >= s->end)
+        now = clock_now(CLOCK_MONOTONIC);
+        if (sig == SIGTERM || sig == SIGINT || now >= s->end)
             /* An operation under way may hang, so the process does not wait for it. */
             return replay_result(replay, result, ret_error);
         if (sig == SIGUSR1) {
             s->hurry = true;
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
-        } else if (sig < 0 && errno == EAGAIN && s->gate) {
-            /* The boot continues, so from here on the policy has the effect of `concurrent`. */
-            notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
-            s->gate = false;
-            report_hold_ended(report, s->hold_end);
-            (void)report_save(report);
-            replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
+        } else if (s->gate && now >= s->deadline)
+            end_hold(s, replay, report);
+        if (now >= check) {
+            check_memory(replay);
+            check = now + MEMORY_USEC;
         }
     }
     return true;

@@ -68,7 +68,7 @@ double machine_memory_pressure(int root_fd)
 int machine_snapshot(int root_fd, CycleSnapshot *ret)
 {
     CycleSnapshot s = {0};
-    int r = memory_facts_read(root_fd, &s.memory);
+    int r = memory_facts_read_own(root_fd, &s.memory);
 
     if (r < 0)
         return r;

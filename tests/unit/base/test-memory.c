@@ -25,6 +25,45 @@ static void the_memory_of_the_machine(void **state)
     assert_int_equal(test_root_remove(&root), 0);
 }
 
+static void the_limits_of_the_control_groups(void **state)
+{
+    TestRoot root;
+    MemoryFacts m;
+
+    assert_int_equal(test_root_make(&root), 0);
+    test_root_put(&root, "proc/meminfo",
+                  "MemTotal: 1000 kB\nMemFree: 500 kB\nMemAvailable: 800 kB\nCached: 100 kB\n");
+    /* Version 1 beside version 2, as on a hybrid machine; the groups have no limit. */
+    test_root_put(&root, "proc/self/cgroup", "4:memory:/x\n0::/a.slice/b.service\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+    assert_int_equal(memory_facts_read_own(root.fd, &m), 0);
+    assert_int_equal(m.total_bytes, 1000 * 1024);
+    assert_int_equal(m.available_bytes, 800 * 1024);
+    assert_false(memory_facts_are_short(&m));
+    /* The limit of the slice counts for the service. Of 390 KiB, 100 KiB can be reclaimed. */
+    test_root_put(&root, "sys/fs/cgroup/a.slice/memory.max", "409600\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/memory.current", "399360\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/memory.stat",
+                  "anon 5\ninactive_file 102400\nactive_file 1\n");
+    assert_int_equal(memory_facts_read_own(root.fd, &m), 0);
+    assert_int_equal(m.total_bytes, 400 * 1024);
+    assert_int_equal(m.free_bytes, 10 * 1024);
+    assert_int_equal(m.available_bytes, 110 * 1024);
+    assert_false(memory_facts_are_short(&m));
+    /* memory.high of the service is lower, and more is used than it allows. */
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.high", "204800\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.current", "300000\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.stat", "inactive_file 4096\n");
+    assert_int_equal(memory_facts_read_own(root.fd, &m), 0);
+    assert_int_equal(m.total_bytes, 200 * 1024);
+    assert_int_equal(m.free_bytes, 0);
+    assert_int_equal(m.available_bytes, 4096);
+    assert_true(memory_facts_are_short(&m));
+    m.available_bytes = 0; /* not reported */
+    assert_false(memory_facts_are_short(&m));
+    assert_int_equal(test_root_remove(&root), 0);
+}
+
 static void bad_texts_are_refused(void **state)
 {
     MemoryFacts m;
@@ -39,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_memory_of_the_machine),
+            cmocka_unit_test(the_limits_of_the_control_groups),
             cmocka_unit_test(bad_texts_are_refused),
     };
 
