@@ -384,11 +384,11 @@ static void print_head(const Status *s)
     bool off = s->switched_off || s->disabled, ready = strcmp(summary(s), "ready") == 0;
     char text[BENEFIT_TEXT_MAX];
 
-    printf("%sStatus: %s%s\n",
+    printf("%sStatus: %s%s%s%s\n",
            style_on(off     ? STYLE_BAD
                     : ready ? STYLE_GOOD
                             : STYLE_NOTE),
-           summary(s), style_off());
+           off ? "" : "on (", summary(s), off ? "" : ")", style_off());
     for (Stage i = STAGE_BOOT; i <= STAGE_LOGIN; i++)
         printf("%s: %s\n",
                i == STAGE_BOOT ? "Boot"
@@ -427,17 +427,18 @@ static int print_visible(const Context *c, const Status *s)
 
 static int print(const Context *c, Status *s)
 {
-    static const Column columns[] = {
+    /* Text has only the facts that differ from those of most machines. */
+    const Column columns[] = {
             {NULL, "status", CELL_STRING},
             {NULL, "benefit", CELL_JSON},
             {"Replayed in this boot", "replayed", CELL_TABLE},
             {"Stages", "stages", CELL_TABLE},
             {"What is wrong", "problems", CELL_TABLE},
             {"Traces learned", "n_learned", CELL_COUNT},
-            {"Recorded without replay", "rerecord", CELL_STRING},
+            {s->rerecord ? "Recorded without replay" : NULL, "rerecord", CELL_STRING},
             {"Root filesystem", "root", CELL_STRING},
-            {"OSTree", "ostree", CELL_BOOLEAN},
-            {"SELinux", "selinux", CELL_STRING},
+            {s->ostree ? "OSTree" : NULL, "ostree", CELL_BOOLEAN},
+            {s->selinux ? "SELinux" : NULL, "selinux", CELL_STRING},
             {"State", "state", CELL_PATH},
             {NULL, "switched_off", CELL_BOOLEAN},
             {NULL, "launches", CELL_JSON},

@@ -6,6 +6,8 @@
 #include "command/progress.h"
 #include "state/early-pack.h"
 
+#include <unistd.h>
+
 /* A verb waits for the lock in steps of at most this time. */
 #define LOCK_STEP (250 * USEC_PER_MSEC)
 
@@ -15,6 +17,8 @@ int cli_state_open(const Context *c, bool create, int *ret_fd)
 
     if (r >= 0 || (r == -ENOENT && !create))
         return r;
+    if (r == -EACCES && geteuid() != 0)
+        return cli_error(r, "%s: %m (run headstart as root)", c->state);
     return cli_error(r, "%s: %m", c->state);
 }
 

@@ -58,8 +58,10 @@ static void add_headline(Markup *m, const ReportPage *p)
     markup_open(m, "p");
     markup_attribute(m, "class", "lead");
     if ((int)s < 0)
-        markup_text(m, "headstart compares sessions with replay and sessions without it. An "
-                       "interval needs at least three sessions without replay.");
+        markup_text(m,
+                    "headstart compares sessions with replay and sessions without it. Two sessions "
+                    "without replay and eight with it are enough for an interval. 'headstart "
+                    "measure' makes the next boot and login a session without replay.");
     else {
         const Effect *e = &p->benefits[s].effect;
 

@@ -344,6 +344,24 @@ static void add_samples(Markup *m, const Timeline *t, const Layout *l)
     add_curve(m, t, l, "waiting", true);
 }
 
+#define SERVICE_SUFFIX ".service"
+
+/* Writes a name of at most `max` characters. A longer name of a unit first loses the suffix
+ * ".service", which systemctl adds by itself. */
+static void add_name(Markup *m, const char *name, size_t max)
+{
+    size_t n = strlen(name), suffix = strlen(SERVICE_SUFFIX);
+    char copy[256];
+
+    if (n > max && n > suffix && n < sizeof(copy) &&
+        strcmp(name + n - suffix, SERVICE_SUFFIX) == 0) {
+        memcpy(copy, name, n - suffix);
+        copy[n - suffix] = 0;
+        name = copy;
+    }
+    markup_name(m, name, max);
+}
+
 static void add_row(Markup *m, const Layout *l, const TimelineSpan *s, double y, const char *class)
 {
     double from = axis_place(&l->time, (double)s->start / USEC_PER_SEC);
@@ -361,7 +379,7 @@ static void add_row(Markup *m, const Layout *l, const TimelineSpan *s, double y,
     markup_number(m, "x", l->narrow ? l->left : l->left - 8);
     markup_number(m, "y", y + 14);
     markup_attribute(m, "class", l->narrow ? "label" : "label end");
-    markup_name(m, s->name, l->narrow ? 2 * NAME_WIDE : NAME_WIDE);
+    add_name(m, s->name, l->narrow ? 2 * NAME_WIDE : NAME_WIDE);
     markup_close(m);
 }
 

@@ -237,12 +237,17 @@ static void check_units(Checks *checks, const Context *c)
     checks_add(checks, "units", CHECK_OK, NULL, NULL, "the units are enabled");
     if (c->system_fd != AT_FDCWD || !systemctl_available())
         return;
-    if (systemctl_run((const char *const[]){"--quiet", "is-active", RECORD_SERVICE, NULL}, true) !=
+    if (systemctl_run((const char *const[]){"--quiet", "is-active", RECORD_SERVICE, NULL}, true) ==
         0)
-        checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded",
-                   "systemctl status " RECORD_SERVICE, RECORD_SERVICE " does not run");
-    else
         checks_add(checks, "recorder", CHECK_OK, NULL, NULL, RECORD_SERVICE " runs");
+    else if (systemctl_run((const char *const[]){"--quiet", "is-failed", RECORD_SERVICE, NULL},
+                           true) == 0)
+        checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded",
+                   "systemctl status " RECORD_SERVICE, RECORD_SERVICE " has failed");
+    else
+        checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded until the next boot",
+                   "reboot, or run 'systemctl start " RECORD_SERVICE "'",
+                   RECORD_SERVICE " does not run");
 }
 
 static void check_clock(Checks *checks)

@@ -135,8 +135,8 @@ static void check_packs(Checks *checks, const Context *c, int state_fd)
         checks_add(checks, "packs", CHECK_PROBLEM, "nothing is replayed", "headstart plan",
                    "there is a model and no pack");
     else if (n_used == 0 && n_bad == 0)
-        checks_add(checks, "packs", CHECK_NOTE, "nothing is replayed yet",
-                   "reboot and log in once, or run 'headstart learn'", "there is no pack yet");
+        checks_add(checks, "packs", CHECK_NOTE, "nothing is replayed yet", "reboot and log in once",
+                   "there is no pack yet");
     else if (n_bad == 0)
         checks_add(checks, "packs", CHECK_OK, NULL, NULL, "the packs can be used");
 }

@@ -134,7 +134,7 @@ END
     run -0 --separate-stderr user 1 status
     echo "$output"
     [ -z "$stderr" ]
-    [[ $output == *"Status: ready"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
+    [[ $output == *"Status: on (ready)"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
     [[ $output == *"Logins of all users: "*"Root sees more"* && $output != *"$HS_STATE"* ]]
     # A user sees the same figures of the boots as root, and in the history the same rows of the boots
     # and of the user's own logins.
@@ -152,7 +152,7 @@ END
     run -1 user 1 plot boot
     [[ $output == *"Permission denied"* ]]
     run -1 user 1 explain /bin/sh
-    [[ $output == *"Permission denied"* ]]
+    [[ $output == *"Permission denied (run headstart as root)"* ]]
     # If the service does not run, the command prints one clear line.
     hs_kill "$SERVICE"
     run -1 user 1 status

@@ -48,7 +48,7 @@ plan() {
     jq -e '[.volumes[0].files[] | .path] | sort ==
         ["/usr/bin/app", "/usr/share/d", "/usr/share/d/small", "/usr/share/lib.so"]' <<<"$output"
     run -0 hs status
-    [[ $output == *"Status: ready"* ]]
+    [[ $output == *"Status: on (ready)"* ]]
     run -0 hs status --json=short
     jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
 }
