@@ -229,6 +229,7 @@ static const Verb verb = {
                 "NEXT       mean over uses of -ln P(this one is next)\n"
                 "READ       bytes read ahead; WASTED and WASTE: bytes and share that were not used\n"
                 "LEAD       time from a read to its use; I/O: time of a read; IN TIME: read before use\n"
+                "STALL      mean time for which a use waited for its files\n"
                 "STATE      memory of what was learned\n"
                 "OBSERVE    CPU time to learn from an event, in microseconds; PREDICT: to predict",
         .options = evaluate_options,

@@ -181,7 +181,12 @@ static int parse_stage(Evaluation *e, const char *value)
 
 static int parse_waste(Evaluation *e, const char *value)
 {
-    return parse_share(e, "waste", value, &e->parameters.maximum_waste);
+    double share;
+    int r = parse_share(e, "waste", value, &share);
+
+    if (r >= 0)
+        simulate_bound_waste(&e->parameters, share);
+    return r;
 }
 
 static int parse_order(Evaluation *e, const char *value)

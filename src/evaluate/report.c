@@ -12,6 +12,7 @@ typedef struct Figures {
     const char *name, *source;
     const SimulateReport *report;
     double log_loss, next_log_loss;
+    usec_t stall;    /* mean per use */
     usec_t lead, io; /* means per read: time from the read to its use; duration of the read */
     double in_time;
     double observe_usec, predict_usec;
@@ -53,6 +54,7 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
             .report = r,
             .log_loss = mean(r->log_loss, r->n_log_loss),
             .next_log_loss = mean(r->next_log_loss, r->n_scored),
+            .stall = mean_usec(r->stall_usec, r->n_scored),
             .lead = mean_usec(r->lead_usec, n_used),
             .io = mean_usec(io, r->n_reads),
             .in_time = mean((double)r->n_in_time, n_used),
@@ -128,6 +130,7 @@ static Table *cost_table(const Evaluation *e)
             {"LEAD", NULL, CELL_TIMESPAN},
             {"I/O", NULL, CELL_TIMESPAN},
             {"IN TIME", NULL, CELL_PROBABILITY},
+            {"STALL", NULL, CELL_TIMESPAN},
             {"STATE", NULL, CELL_BYTES},
             {"OBSERVE", NULL, CELL_NUMBER},
             {"PREDICT", NULL, CELL_NUMBER},
@@ -141,7 +144,7 @@ static Table *cost_table(const Evaluation *e)
         const SimulateReport *r = f.report;
 
         table_row(t, f.name, r->read_bytes, r->wasted_bytes, r->waste, f.lead, f.io, f.in_time,
-                  (uint64_t)r->state_bytes, f.observe_usec, f.predict_usec);
+                  f.stall, (uint64_t)r->state_bytes, f.observe_usec, f.predict_usec);
     }
     return t;
 }
@@ -206,7 +209,7 @@ static Table *settings_table(const Evaluation *e)
                 own ? p->budget_bytes : p->cache_size);
     table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
               (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
-              order_name(p), p->maximum_waste < 1 ? p->maximum_waste : -1.0,
+              order_name(p), p->selection.maximum_waste < 1 ? p->selection.maximum_waste : -1.0,
               p->grace > 0 ? p->grace : COUNT_UNKNOWN,
               e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
               e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0,
@@ -283,6 +286,7 @@ static Table *predictor_table(const Evaluation *e)
             {NULL, "lead_usec", CELL_TIMESPAN},
             {NULL, "io_usec", CELL_TIMESPAN},
             {NULL, "in_time", CELL_PROBABILITY},
+            {NULL, "stall_usec", CELL_TIMESPAN},
             {NULL, "state_bytes", CELL_BYTES},
             {NULL, "n_observed", CELL_COUNT},
             {NULL, "n_predicted", CELL_COUNT},
@@ -302,7 +306,7 @@ static Table *predictor_table(const Evaluation *e)
                   r->first_right, r->n_scored, r->n_objects, r->n_selected, r->n_cached, r->n_late,
                   f.log_loss, r->n_log_loss, f.next_log_loss, r->n_reads, r->n_reads_used,
                   r->read_bytes, r->wasted_bytes, r->waste, f.lead, f.io, f.in_time,
-                  (uint64_t)r->state_bytes, r->n_observed, r->n_predicted, f.observe_usec,
+                  f.stall, (uint64_t)r->state_bytes, r->n_observed, r->n_predicted, f.observe_usec,
                   f.predict_usec, bins_table(r));
     }
     return t;
@@ -363,9 +367,9 @@ static int print_json(const Evaluation *e)
             (uint64_t)e->input.n_objects, e->object_bytes, (uint64_t)e->input.n_events, e->n_uses,
             units[p->cache_unit],
             p->cache_unit == CACHE_UNLIMITED ? COUNT_UNKNOWN : (uint64_t)p->cache_size,
-            p->budget_bytes, p->training, order_name(p), p->maximum_waste, p->horizon, p->cycle,
-            p->grace, (usec_t)p->io_fixed_usec, (uint64_t)p->io_bytes_per_sec, e->seed, n_scored(e),
-            e->draw ? habits_to_json(e) : NULL, predictor_table(e));
+            p->budget_bytes, p->training, order_name(p), p->selection.maximum_waste, p->horizon,
+            p->cycle, p->grace, (usec_t)p->io_fixed_usec, (uint64_t)p->io_bytes_per_sec, e->seed,
+            n_scored(e), e->draw ? habits_to_json(e) : NULL, predictor_table(e));
 }
 
 int evaluate_print(const Evaluation *e)

@@ -1,12 +1,81 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/simulate-internal.h"
 
-/* The cache */
+#include <string.h>
+
+/* The disk */
 
 static uint64_t object_size(const Simulation *s, uint32_t o)
 {
     return s->p->cache_unit == CACHE_FILES ? 1 : s->in->object_bytes[o];
 }
+
+static uint64_t selected_size(const Simulation *s, uint32_t o)
+{
+    return s->p->budget_bytes != UINT64_MAX ? s->in->object_bytes[o] : object_size(s, o);
+}
+
+/* Subtracts a queued read from the account of the session. */
+static void cancel_read(Simulation *s, uint32_t o)
+{
+    SimulatedObject *x = &s->objects[o];
+
+    selection_cancel(&s->reads, &(SelectionCandidate){.bytes = selected_size(s, o), .use = x->use});
+    x->pending = x->unused = false;
+}
+
+static usec_t read_usec(const Simulation *s, uint32_t o, usec_t start)
+{
+    double cost = (double)s->p->io_fixed_usec;
+
+    if (s->p->io_bytes_per_sec > 0)
+        cost += (double)s->in->object_bytes[o] * 1e6 / (double)s->p->io_bytes_per_sec;
+    /* A read that would take longer than the clock can represent never ends. */
+    return cost < (double)(USEC_INFINITY - start) ? start + (usec_t)cost : USEC_INFINITY;
+}
+
+void simulate_disk_advance(Simulation *s, usec_t until)
+{
+    for (; s->queue_at < s->n_queue; s->queue_at++) {
+        uint32_t o = s->queue[s->queue_at];
+        SimulatedObject *x = &s->objects[o];
+        usec_t start = MAX(s->disk_free, x->issued);
+
+        if (!x->pending)
+            continue;
+        if (start > until)
+            break;
+        x->pending = false;
+        x->arrives = s->disk_free = read_usec(s, o, start);
+        s->read_bytes += s->in->object_bytes[o];
+        s->report->n_reads++;
+    }
+}
+
+usec_t simulate_disk_demand(Simulation *s, uint32_t o, usec_t at)
+{
+    SimulatedObject *x = &s->objects[o];
+
+    simulate_disk_advance(s, at);
+    if (x->cached && !x->pending)
+        return MAX(at, x->arrives);
+    if (x->pending)
+        cancel_read(s, o);
+    x->arrives = s->disk_free = read_usec(s, o, MAX(s->disk_free, at));
+    return x->arrives;
+}
+
+/* Puts an object into the queue, whose reads begin as soon as the disk is free. */
+static void read_ahead(Simulation *s, uint32_t o, double use)
+{
+    SimulatedObject *x = &s->objects[o];
+
+    x->use = use;
+    x->issued = s->now;
+    s->queue[s->n_queue++] = o;
+}
+
+/* The cache */
 
 static void list_remove(Simulation *s, uint32_t o)
 {
@@ -33,10 +102,23 @@ static void cache_drop(Simulation *s, uint32_t o)
     list_remove(s, o);
     s->cached_size -= object_size(s, o);
     x->cached = false;
-    if (x->unused) {
-        x->unused = false;
+    if (x->unused && !x->pending)
         s->wasted_bytes += s->in->object_bytes[o];
+    x->unused = x->pending = false;
+}
+
+/* Cancels the queued reads that have not begun. */
+static void cancel_reads(Simulation *s)
+{
+    for (; s->queue_at < s->n_queue; s->queue_at++) {
+        uint32_t o = s->queue[s->queue_at];
+
+        if (!s->objects[o].pending)
+            continue;
+        cancel_read(s, o);
+        cache_drop(s, o);
     }
+    s->queue_at = s->n_queue = 0;
 }
 
 /* Adds an object and evicts the oldest ones until it fits. Returns false if the object is larger
@@ -69,101 +151,68 @@ void simulate_cache_use(Simulation *s, uint32_t o)
 
 void simulate_cache_clear(Simulation *s)
 {
+    simulate_disk_advance(s, s->now);
+    cancel_reads(s);
     while (s->oldest != SIMULATE_NO_OBJECT)
         cache_drop(s, s->oldest);
-    s->device_free = 0;
-    s->expected_waste_over += s->session_expected;
-    s->wasted_over = s->wasted_bytes;
-    s->session_expected = 0;
-    s->session_read_bytes = 0;
+    s->disk_free = s->stalled_to = 0;
+    s->reads = (SelectionReads){0};
 }
 
 /* Selecting */
 
-static void read_object(Simulation *s, uint32_t o, double expected_waste)
+/* Returns the budget of a selection, in the unit of selected_size(). */
+static uint64_t budget(const Simulation *s)
 {
-    SimulatedObject *x = &s->objects[o];
-    uint64_t bytes = s->in->object_bytes[o];
-    double cost = (double)s->p->io_fixed_usec;
-    usec_t start = MAX(s->device_free, s->now);
-
-    if (s->p->io_bytes_per_sec > 0)
-        cost += (double)bytes * 1e6 / (double)s->p->io_bytes_per_sec;
-    /* A read that would take longer than the clock can represent never arrives. */
-    s->device_free = cost < (double)(USEC_INFINITY - start) ? start + (usec_t)cost : USEC_INFINITY;
-    x->unused = true;
-    x->issued = s->now;
-    x->arrives = s->device_free;
-    s->session_expected += expected_waste;
-    s->session_read_bytes += bytes;
-    s->read_bytes += bytes;
-    s->report->n_reads++;
+    if (s->p->budget_bytes != UINT64_MAX)
+        return s->p->budget_bytes;
+    return s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX : s->p->cache_size;
 }
 
-/* Returns the factor by which earlier sessions wasted more than the probabilities predicted. The
- * constant `some` and the bounds prevent that one unlucky session stops all reads. */
-static double waste_correction(const Simulation *s)
-{
-    const double some = 256e6;
-    double c = ((double)s->wasted_over + some) / (s->expected_waste_over + some);
-
-    return MIN(MAX(c, 0.25), 4.0);
-}
-
-/* Selects objects from the candidates within the budget, and reads the selected objects that are
- * not cached. All selected objects then become the newest in the cache, the one with the highest
- * score as the newest of all. */
 void simulate_select(Simulation *s)
 {
-    uint64_t budget = s->p->budget_bytes, used = 0;
-    double correction = waste_correction(s);
+    Selection selection = {
+            .parameters = s->p->selection,
+            .budget_bytes = budget(s),
+            .reads = &s->reads,
+    };
     size_t n = 0;
 
+    simulate_disk_advance(s, s->now);
+    cancel_reads(s);
     for (size_t i = 0; i < s->scores.n; i++) {
         ObjectScore c = s->scores.scores[i];
         SimulatedObject *x = &s->objects[c.object];
-        uint64_t bytes = s->in->object_bytes[c.object];
-        uint64_t size = budget != UINT64_MAX ? bytes : object_size(s, c.object);
-        uint64_t room = budget != UINT64_MAX                  ? budget
-                        : s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX
-                                                              : s->p->cache_size;
-        double use =
-                s->p->maximum_waste < 1 ? object_scores_probability(&s->kept_scores, c.object) : 1;
-        double waste = (double)bytes * (1 - use);
+        SelectionCandidate candidate = {
+                .bytes = selected_size(s, c.object),
+                .use = simulate_asks_for_use(s)
+                               ? object_scores_probability(&s->kept_scores, c.object)
+                               : 1,
+                .present = x->cached,
+        };
 
         if (c.probability < s->p->minimum_probability)
-            continue;
-        if (size > room - used)
             continue;
         /* An object that does not fit into the cache would be read again and again. */
         if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size)
             break;
-        if (!x->cached && s->p->maximum_waste < 1 &&
-            (use < s->p->minimum_use ||
-             correction * (s->session_expected + waste) >
-                     s->p->maximum_waste * (double)(s->session_read_bytes + bytes)))
+        if (selection_consider(&selection, &candidate) != SELECTION_SELECTED)
             continue;
-        used += size;
         x->selected = s->n_predictions;
         if (!x->cached)
-            read_object(s, c.object, waste);
+            read_ahead(s, c.object, candidate.use);
         s->selected[n++] = c.object;
     }
+    if (s->p->selected)
+        s->p->selected(s->selected, n, s->p->selected_userdata);
     for (size_t i = n; i-- > 0;) {
         uint32_t o = s->selected[i];
 
         if (s->objects[o].cached) {
             list_remove(s, o);
             list_push(s, o);
-        } else {
-            bool unused = s->objects[o].unused;
-
-            if (cache_insert(s, o))
-                s->objects[o].unused = unused;
-            else {
-                s->wasted_bytes += s->in->object_bytes[o];
-                s->objects[o].unused = false;
-            }
-        }
+        } else if (cache_insert(s, o))
+            s->objects[o].unused = s->objects[o].pending = true;
     }
+    simulate_disk_advance(s, s->now);
 }

@@ -13,6 +13,8 @@ typedef struct SimulatedObject {
     uint32_t newer, older; /* LRU list, while cached */
     bool cached;
     bool unused;       /* read for a prediction, and not used since */
+    bool pending;      /* waits in the queue of the disk */
+    double use;        /* of the SelectionCandidate for which it was queued */
     uint64_t selected; /* number of the last prediction that selected it */
     usec_t issued, arrives;
 } SimulatedObject;
@@ -43,16 +45,26 @@ typedef struct Simulation {
                                          kept_scores: of uses before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
-    uint64_t wasted_over;       /* wasted_bytes when the last session ended */
-    double expected_waste_over; /* waste that the probabilities predicted for the sessions that have
-                                   ended */
-    double session_expected;    /* the same for this session so far, in bytes */
-    uint64_t session_read_bytes;
-    usec_t now, session_start, last_point, device_free;
+    SelectionReads reads; /* of this session */
+    uint32_t *queue;      /* of the disk: objects to read ahead; room for all of them */
+    size_t n_queue, queue_at;
+    usec_t now, session_start, last_point;
+    usec_t disk_free;  /* when the disk has finished the reads that have begun */
+    usec_t stalled_to; /* when the latest use had all its objects */
     uint32_t session;
     bool in_session, testing;
 } Simulation;
 
+/* Returns whether the selection depends on the probability of use before the session ends. */
+static inline bool simulate_asks_for_use(const Simulation *s)
+{
+    return s->p->selection.maximum_waste < 1 || s->p->selection.minimum_use > 0;
+}
+
+/* Begins the queued reads whose turn comes up to `until`. */
+void simulate_disk_advance(Simulation *s, usec_t until);
+/* Reads an object that a use needs at `at`. Returns when it is there. */
+usec_t simulate_disk_demand(Simulation *s, uint32_t o, usec_t at);
 /* Makes the object the newest in the cache. An object that is not cached is added if it fits into
  * the cache; other objects are evicted for it. */
 void simulate_cache_use(Simulation *s, uint32_t o);

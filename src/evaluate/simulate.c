@@ -28,6 +28,7 @@ static void simulation_done(Simulation *s)
     guesses_done(&s->kept);
     guesses_done(&s->scored);
     free(s->selected);
+    free(s->queue);
     free(s->worth);
     object_scores_done(&s->scores);
     object_scores_done(&s->kept_scores);
@@ -42,10 +43,15 @@ void simulate_parameters_init(SimulateParameters *p)
             .learn_on = true,
             .horizon = 20 * USEC_PER_SEC,
             .select_horizon = 20 * USEC_PER_SEC,
-            .maximum_waste = 1,
-            .minimum_use = 0.2,
+            .selection = {.minimum_use = 0, .maximum_waste = 1},
             .seek_bytes = SIMULATE_SEEK_BYTES,
     };
+}
+
+void simulate_bound_waste(SimulateParameters *p, double maximum_waste)
+{
+    p->selection = SELECTION_PARAMETERS_DEFAULT;
+    p->selection.maximum_waste = maximum_waste;
 }
 
 static uint64_t clock_now(const Simulation *s)
@@ -148,13 +154,13 @@ static int predict(Simulation *s, size_t event)
     s->report->predict_nsec += clock_now(s) - start;
     s->report->n_predicted++;
     s->kept.n = 0;
-    if (s->p->maximum_waste < 1) {
+    if (simulate_asks_for_use(s)) {
         r = predictor_predict(s->predictor, s->now, USEC_INFINITY, &s->kept);
         if (r < 0)
             return r;
     }
     r = object_scores_compute(&s->scores, &table, &s->guesses);
-    if (r >= 0 && s->p->maximum_waste < 1)
+    if (r >= 0 && simulate_asks_for_use(s))
         r = object_scores_compute(&s->kept_scores, &table, &s->kept);
     if (r < 0)
         return r;
@@ -168,15 +174,20 @@ static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
 {
     SimulatedObject *x = &s->objects[o];
     SimulateReport *r = s->report;
-    bool arrived = x->cached && (!x->unused || x->arrives <= s->now);
+    bool was_cached = x->cached, arrived;
+    usec_t at = MAX(s->now, s->stalled_to);
 
+    s->stalled_to = simulate_disk_demand(s, o, at);
+    arrived = was_cached && s->stalled_to == at;
     if (scored) {
         bool selected = x->selected == s->n_predictions && s->n_predictions > 0;
+
+        r->stall_usec += (double)(s->stalled_to - at);
 
         r->n_objects++;
         r->n_selected += selected;
         r->n_cached += arrived;
-        r->n_late += x->cached && !arrived;
+        r->n_late += was_cached && !arrived;
         *covered = *covered && selected;
     }
     if (x->unused) {
@@ -440,8 +451,9 @@ static int run(Simulation *s)
 
 static bool parameters_valid(const SimulateParameters *p)
 {
-    return p->training >= 0 && p->training <= 1 && p->maximum_waste >= 0 && p->maximum_waste <= 1 &&
-           p->minimum_probability >= 0 && p->minimum_use >= 0 && (int)p->cache_unit >= 0 &&
+    return p->training >= 0 && p->training <= 1 && p->selection.minimum_use >= 0 &&
+           p->selection.maximum_waste >= 0 && p->selection.maximum_waste <= 1 &&
+           p->minimum_probability >= 0 && (int)p->cache_unit >= 0 &&
            p->cache_unit < _CACHE_UNIT_MAX &&
            (p->cache_unit != CACHE_BYTES || p->budget_bytes == UINT64_MAX ||
             p->budget_bytes <= p->cache_size);
@@ -453,7 +465,8 @@ static int set_up(Simulation *s)
 
     s->objects = calloc(in->n_objects + 1, sizeof(*s->objects));
     s->selected = calloc(in->n_objects + 1, sizeof(*s->selected));
-    if (!s->objects || !s->selected)
+    s->queue = calloc(in->n_objects + 1, sizeof(*s->queue));
+    if (!s->objects || !s->selected || !s->queue)
         return -ENOMEM;
     /* If files are counted, all objects have equal worth. */
     if (s->p->cache_unit != CACHE_FILES || s->p->budget_bytes != UINT64_MAX) {

@@ -8,14 +8,18 @@
  * Events name items (applications, files). Items consist of objects, which the cache holds: an
  * application consists of the files that it uses, and an item that is a file has a single object.
  * After every event, and every `cycle`, the predictor predicts. Objects are selected by falling
- * score, which is their probability times their worth (object_worth()), as far as they fit into the
- * budget. Their probability is that of equation 4.16. If the cache counts files, as in thesis
- * 4.3.2, the order is that of probability. Selected objects that are not in the cache are read. The
- * cache is LRU, and a selected object counts as just used. A cache without predictor is therefore
- * the LRU baseline. */
+ * score, which is their probability times their worth (object_worth()), with the rules of the
+ * session cycle (predict/selection.h). Their probability is that of equation 4.16. If the cache
+ * counts files, as in thesis 4.3.2, the order is that of probability. Selected objects that are not
+ * in the cache are read, one after the other. As in the product, a selection replaces the previous
+ * one, and reads that have not begun are cancelled. A use reads the objects that it misses one
+ * after the other. It waits for a read that has begun, and goes before all others. The cache is
+ * LRU, and a selected object counts as just used. A cache without predictor is therefore the LRU
+ * baseline. */
 
 #include "evaluate/predictor.h"
 #include "predict/object-scores.h"
+#include "predict/selection.h"
 
 typedef enum SimulateEventKind {
     SIMULATE_BEGIN, /* a session of `user` begins. The cache is cold. */
@@ -75,10 +79,8 @@ typedef struct SimulateParameters {
     usec_t cycle;          /* predict at least this often; 0: after events only */
     usec_t horizon;        /* of log loss and reliability: 20 s */
     usec_t select_horizon; /* horizon of the ranking; USEC_INFINITY: before the session ends */
-    double minimum_probability; /* objects below it are not selected: 0 */
-    double maximum_waste; /* bound on the expected share of wasted bytes; 1: none (see below) */
-    double minimum_use;   /* with such a bound: objects whose probability of use in
-                           * the session is below this are not read: 0.2 */
+    double minimum_probability;    /* objects below it are not selected: 0 */
+    SelectionParameters selection; /* everything that fits into the budget: {0, 1} */
     uint64_t seek_bytes; /* argument of object_worth(): SIMULATE_SEEK_BYTES; 0: order by probability
                             alone (thesis 4.3.2) */
     usec_t grace;        /* the beginning of a session, its login, which is not scored */
@@ -86,6 +88,10 @@ typedef struct SimulateParameters {
     uint64_t io_bytes_per_sec;              /* 0: transfer costs nothing */
     uint64_t (*clock_nsec)(void *userdata); /* for the time per event; NULL: not measured */
     void *clock_userdata;
+    /* Called after each prediction with the selected objects in the order of their scores; or NULL.
+     */
+    void (*selected)(const uint32_t *objects, size_t n, void *userdata);
+    void *selected_userdata;
     void (*progress)(size_t n_done, size_t n_events,
                      void *userdata); /* before each event; or NULL */
     void *progress_userdata;
@@ -93,6 +99,10 @@ typedef struct SimulateParameters {
 
 /* Sets the defaults stated above, with an unlimited cache. */
 void simulate_parameters_init(SimulateParameters *p);
+
+/* Selects as the session cycle does, with this bound on the expected share of wasted bytes; 1:
+ * none. */
+void simulate_bound_waste(SimulateParameters *p, double maximum_waste);
 
 #define SIMULATE_BINS 10
 
@@ -117,6 +127,7 @@ typedef struct SimulateReport {
     uint64_t n_log_loss;  /* number of prediction points in that sum */
     double next_log_loss; /* sum of -ln of the normalised probability of the next item */
     SimulateBin bins[SIMULATE_BINS];
+    double stall_usec;  /* sum over scored uses: from the use until all its objects were read */
     double lead_usec;   /* sum over used reads: from the read to the use */
     uint64_t n_in_time; /* used reads that had arrived */
     size_t state_bytes;
@@ -132,10 +143,6 @@ typedef struct SimulateReport {
     double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. With maximum_waste < 1 an object is read under two conditions.
- * First, its probability of use before the session ends reaches minimum_use. Second, the expected
- * waste of this session's reads stays within the share maximum_waste of the bytes read. The
- * expected waste is multiplied by the ratio of actual to expected waste in earlier sessions. This
- * ratio is limited to 1/4 to 4. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
+/* Runs the events through `p`. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

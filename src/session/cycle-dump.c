@@ -98,6 +98,7 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "budget_bytes", json_object_new_uint64(d->budget_bytes), &failed);
     add(o, "requested_bytes", json_object_new_uint64(d->requested_bytes), &failed);
     add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
+    add(o, "n_wasteful", json_object_new_uint64(d->n_wasteful), &failed);
     add(o, "n_refused", json_object_new_uint64(d->n_refused), &failed);
     add(o, "running", dump_running(c, &failed), &failed);
     add(o, "guesses", dump_guesses(c, &c->guesses[CYCLE_HORIZON_INTERVAL], &failed), &failed);

@@ -75,6 +75,11 @@ struct Cycle {
     CycleObjects objects;
     CycleRefusal *refusals; /* kept when the objects are replaced */
 
+    /* What the session has requested, and by object, whether it has requested or used it. */
+    SelectionReads reads;
+    bool *present;
+    size_t allocated_present;
+
     bool in_session, learning;
     uint64_t n_learned;
 

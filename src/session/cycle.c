@@ -17,7 +17,7 @@ void cycle_parameters_init(CycleParameters *p)
             .predict = true,
             .minsize_bytes = 2000000,
             .budget = BUDGET_PARAMETERS_DEFAULT,
-            .minimum_use = 0.2,
+            .selection = SELECTION_PARAMETERS_DEFAULT,
             .maximum_pressure = 10,
     };
 }
@@ -25,8 +25,8 @@ void cycle_parameters_init(CycleParameters *p)
 /* Returns false also if a number is NaN. */
 static bool parameters_valid(const CycleParameters *p)
 {
-    return p->interval > 0 && p->interval < USEC_INFINITY && p->minimum_use >= 0 &&
-           p->minimum_use <= 1 && p->maximum_pressure >= 0;
+    return p->interval > 0 && p->interval < USEC_INFINITY &&
+           selection_parameters_valid(&p->selection) && p->maximum_pressure >= 0;
 }
 
 const char *cycle_verdict_to_string(CycleVerdict v)
@@ -69,9 +69,27 @@ Cycle *cycle_free(Cycle *c)
         object_scores_done(&c->scores[k]);
     }
     free(c->requests);
+    free(c->present);
     free(c->exclude);
     free(c);
     return NULL;
+}
+
+/* Forgets what the session has requested and used. */
+static void forget_reads(Cycle *c)
+{
+    c->reads = (SelectionReads){0};
+    if (c->allocated_present > 0)
+        memset(c->present, 0, c->allocated_present * sizeof(*c->present));
+}
+
+/* Notes that the session uses the objects of an application. */
+static void note_use(Cycle *c, uint32_t item)
+{
+    const CycleObjects *m = &c->objects;
+
+    for (uint32_t i = 0; item < m->n_items && i < m->items[item].n; i++)
+        c->present[m->parts[m->items[item].first + i]] = true;
 }
 
 /* Replaces parameters and objects. On failure nothing has changed. */
@@ -85,6 +103,9 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
         return -EINVAL;
     if (m)
         r = cycle_objects_fill(&objects, m, p, c->uid, mixture_chains(c->mixture));
+    if (r >= 0)
+        r = grow_array_zeroed(&c->present, &c->allocated_present, objects.n_objects,
+                              sizeof(*c->present));
     if (r < 0)
         return r;
     exclude = strdup(p->exclude ? p->exclude : "");
@@ -97,6 +118,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     cycle_objects_done(&c->objects);
     c->objects = objects;
     objects = (CycleObjects){0};
+    forget_reads(c);
     for (const CycleRefusal *x = c->refusals; x; x = x->hh.next) {
         CyclePath *path = cycle_objects_find(&c->objects, x->path);
 
@@ -152,6 +174,7 @@ int cycle_begin(Cycle *c, EventTime t)
 
     if (r < 0)
         return r;
+    forget_reads(c);
     c->in_session = true;
     c->learning = c->parameters.scan;
     return 0;
@@ -203,6 +226,8 @@ int cycle_observe(Cycle *c, const CycleEvent *e)
         return r;
     r = e->started ? mixture_start(c->mixture, e->time, item)
                    : mixture_exit(c->mixture, e->time, item);
+    if (r > 0 && e->started)
+        note_use(c, item);
     c->n_learned += r > 0 && c->learning;
     return r > 0 ? e->started : r;
 }
@@ -253,17 +278,29 @@ int cycle_refuse(Cycle *c, const char *path)
     return 0;
 }
 
-static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double probability)
+/* Requests an object if it is selected. `use`: the probability that the session needs it. */
+static void add_request(Cycle *c, Selection *s, CycleDecision *d, uint32_t object,
+                        double probability, double use)
 {
+    const CycleObject *o = &c->objects.objects[object];
+    /* The bound on waste does not concern metadata: it is little (CYCLE_METADATA_BYTES). */
+    const SelectionCandidate candidate = {
+            .bytes = o->range.length,
+            .use = use,
+            .present = c->present[object] || o->kind == PREFETCH_METADATA,
+    };
+    SelectionVerdict verdict;
+
     if (c->objects.paths[o->path].refused) {
-        d->n_refused++;
+        d->n_refused += use >= s->parameters.minimum_use;
         return;
     }
-    if (o->range.length > d->budget_bytes - d->requested_bytes) {
-        d->n_beyond++;
+    verdict = selection_consider(s, &candidate);
+    d->n_beyond += verdict == SELECTION_BEYOND;
+    d->n_wasteful += verdict == SELECTION_WASTEFUL;
+    if (verdict != SELECTION_SELECTED)
         return;
-    }
-    d->requested_bytes += o->range.length;
+    c->present[object] = true;
     c->requests[d->n_requests++] = (PrefetchRequest){
             .path = c->objects.paths[o->path].text,
             .range = o->range,
@@ -275,19 +312,18 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
 /* Requests the objects of scores[begin .. end), which have equal worth. Objects below directories
  * of the distribution (model_path_is_portable()) come first, because a user's file must not
  * displace a library only because its name sorts first. */
-static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
+static void add_equal_requests(Cycle *c, Selection *s, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;
 
     for (int users = 0; users <= 1; users++)
         for (size_t i = begin; i < end; i++) {
             const ObjectScore *score = &c->scores[CYCLE_HORIZON_INTERVAL].scores[i];
-            const CycleObject *o = &m->objects[score->object];
 
-            if (m->paths[o->path].shipped == !users &&
-                object_scores_probability(&c->scores[CYCLE_HORIZON_SESSION], score->object) >=
-                        c->parameters.minimum_use)
-                add_request(c, d, o, score->probability);
+            if (m->paths[m->objects[score->object].path].shipped == !users)
+                add_request(c, s, d, score->object, score->probability,
+                            object_scores_probability(&c->scores[CYCLE_HORIZON_SESSION],
+                                                      score->object));
         }
 }
 
@@ -297,6 +333,11 @@ static int make_requests(Cycle *c, CycleDecision *d)
 {
     const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];
     const CycleObjects *m = &c->objects;
+    Selection selection = {
+            .parameters = c->parameters.selection,
+            .budget_bytes = d->budget_bytes,
+            .reads = &c->reads,
+    };
     int r;
 
     r = grow_array(&c->requests, &c->allocated_requests, s->n + m->n_objects - m->first_metadata,
@@ -307,11 +348,13 @@ static int make_requests(Cycle *c, CycleDecision *d)
         end = i + 1;
         while (end < s->n && s->scores[end].worth == s->scores[i].worth)
             end++;
-        add_equal_requests(c, d, i, end);
+        add_equal_requests(c, &selection, d, i, end);
     }
     for (size_t i = m->first_metadata; i < m->n_objects; i++)
-        add_request(c, d, &m->objects[i], (double)m->objects[i].chance);
+        add_request(c, &selection, d, (uint32_t)i, (double)m->objects[i].chance,
+                    (double)m->objects[i].chance);
     d->requests = c->requests;
+    d->requested_bytes = selection.selected_bytes;
     return 0;
 }
 

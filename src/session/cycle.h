@@ -9,9 +9,9 @@
  * during the session. The model knows which objects each application needs: byte ranges of files,
  * directories, metadata ranges. Requests are ordered by the object score (predict/object-scores.h):
  * the time that a request saves per byte of memory, times the result of equation 4.16 for the
- * scores of the applications (mixture_rank()). An object is not requested if the probability that
- * it is needed before the session ends is below `minimum_use`, however much room there is
- * (docs/predictors.md). Metadata comes last, ordered by the share of the user's sessions that
+ * scores of the applications (mixture_rank()). predict/selection.h decides which objects are
+ * requested. An object counts as present if the session has requested it before, or has started an
+ * application that needs it. Metadata comes last, ordered by the share of the user's sessions that
  * needed it. It is not predicted from applications, because no event reports its use: for example,
  * the lookup of a name that does not exist reads a directory's block.
  *
@@ -25,6 +25,7 @@
 #include "model/model.h"
 #include "plan/budget.h"
 #include "predict/chains.h"
+#include "predict/selection.h"
 #include "session/prefetch-request.h"
 
 /* Applications and objects beyond these numbers are ignored. */
@@ -38,7 +39,7 @@ typedef struct CycleParameters {
     bool battery;           /* also make requests on battery */
     uint64_t minsize_bytes; /* minimum size of all objects of an application together */
     BudgetParameters budget;
-    double minimum_use;      /* 0..1 */
+    SelectionParameters selection;
     double maximum_pressure; /* percent of time in which tasks wait for memory */
     /* Applications and files to leave out: prefixes of paths, separated by blanks; "!" before one
      * makes an exception. The longest prefix that fits a path decides. NULL: none. */
@@ -46,8 +47,8 @@ typedef struct CycleParameters {
 } CycleParameters;
 
 /* Sets the defaults: an interval of 20 s, learning and prediction on, nothing on battery, at least
- * 2,000,000 bytes for each application, half of MemAvailable as the budget, minimum_use 0.2,
- * maximum_pressure 10 %. */
+ * 2,000,000 bytes for each application, half of MemAvailable as the budget,
+ * SELECTION_PARAMETERS_DEFAULT, maximum_pressure 10 %. */
 void cycle_parameters_init(CycleParameters *p);
 
 /* The machine at the moment of a decision. */
@@ -83,8 +84,9 @@ typedef struct CycleDecision {
     const PrefetchRequest *requests;
     size_t n_requests;
     uint64_t requested_bytes, budget_bytes;
-    size_t n_beyond;  /* left out because they did not fit the budget */
-    size_t n_refused; /* left out by cycle_refuse() */
+    size_t n_beyond;   /* left out because they did not fit the budget */
+    size_t n_wasteful; /* left out because of the bound on waste */
+    size_t n_refused;  /* left out by cycle_refuse() */
 } CycleDecision;
 
 typedef struct Cycle Cycle;

@@ -338,7 +338,7 @@ rate() {
     jq -en "$(rate mixture waste) < 0.2"
 
     # The probabilities of the naive predictor are shares of all starts. They are too low for a
-    # waste of 15 %, so this predictor reads nothing and has the same hits as LRU.
+    # waste of 15 %, so this predictor reads nothing and has the same cache hits as LRU.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
     # If the waste is not bounded, the naive predictor fills its budget, predicts nearly all uses,
@@ -347,13 +347,15 @@ rate() {
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
     # If the budget of the naive predictor is so small that it wastes about as much as the mixture
-    # with a bound of 20 %, it has more than twice as many misses as this mixture.
+    # with a bound of 20 %, it has more than 1.5 times as many misses as this mixture. (The selection
+    # is that of the session cycle, which leaves out unlikely files even if they are in the cache.
+    # Its hit rate does not count these files.)
     run -0 hs evaluate --stage=session --budget=50% --waste=20% --no-timing --predictor=mixture --json=short "$HS_TMP/days"
     local wide=$output
     run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive waste) > $(output=$bounded rate mixture waste)"
     jq -en "$(rate naive waste) - $(output=$wide rate mixture waste) | fabs < 0.005"
-    jq -en "1 - $(rate naive hit_rate) > 2 * (1 - $(output=$wide rate mixture hit_rate))"
+    jq -en "1 - $(rate naive hit_rate) > 1.5 * (1 - $(output=$wide rate mixture hit_rate))"
     jq -en "$(rate naive coverage) < $(output=$bounded rate mixture coverage)"
     # With small budgets the mixture is better than the baselines, whether the budget is filled or
     # the waste is bounded.

@@ -92,7 +92,8 @@ static int simulate_line(const Line *line, const Habits *h, const SimulateInput 
     sp.training = TRAINING;
     sp.budget_bytes = budget;
     sp.grace = 10 * USEC_PER_SEC; /* not scored: in this time the desktop's own processes start */
-    sp.maximum_waste = line->unbounded ? 1 : WASTE;
+    if (!line->unbounded)
+        simulate_bound_waste(&sp, WASTE);
     sp.horizon = horizon;
     sp.clock_nsec = cpu_nsec;
     return simulate(in, &sp, p, ret);

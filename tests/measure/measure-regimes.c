@@ -21,14 +21,27 @@
 static const unsigned budgets[] = {10, 20, 30, 50};
 #define N_BUDGETS ELEMENTSOF(budgets)
 #define WASTE     0.15
-#define N_MAX     32
+/* A hard disk: reads of misses and reads ahead wait for one another. */
+#define IO_LATENCY_USEC  8000
+#define IO_BYTES_PER_SEC 80000000
+#define N_MAX            32
+
+/* The selections that are compared. */
+enum {
+    FILLED,  /* everything that fits into the budget */
+    CYCLE,   /* that of the session cycle */
+    BOUNDED, /* that of the session cycle, with a bound on waste */
+    SELECTIONS,
+};
+static const char *const selection_names[SELECTIONS] = {"filled", "cycle", "bound"};
 
 typedef struct Cell {
     double hit, waste, covered;
+    double stall_msec; /* mean of the uses */
 } Cell;
 
 typedef struct Row {
-    Cell filled[N_BUDGETS], bounded[N_BUDGETS];
+    Cell cells[SELECTIONS][N_BUDGETS];
     double log_loss, next;
     SimulateBin bins[3][SIMULATE_BINS]; /* by horizon */
 } Row;
@@ -100,7 +113,7 @@ static void add_bound(const SimulateInput *in, double training, Row *row)
             fit += count_fitting(in, *item, total_bytes(in) * budgets[b] / 100);
             all += item->n;
         }
-        row->filled[b].hit += (double)fit / (double)all;
+        row->cells[FILLED][b].hit += (double)fit / (double)all;
     }
 }
 
@@ -117,16 +130,19 @@ static int measure(const SimulateInput *in, const char *name, double training,
                    const char *chosen_budgets, Row *row)
 {
     for (unsigned b = 0; b < N_BUDGETS; b++)
-        for (unsigned bound = 0; bound < 2 && is_budget_chosen(chosen_budgets, b); bound++) {
+        for (unsigned k = 0; k < SELECTIONS && is_budget_chosen(chosen_budgets, b); k++) {
             SimulateParameters sp;
             SimulateReport report;
-            Cell *c = bound ? &row->bounded[b] : &row->filled[b];
+            Cell *c = &row->cells[k][b];
             int r;
 
             simulate_parameters_init(&sp);
             sp.training = training;
             sp.budget_bytes = total_bytes(in) * budgets[b] / 100;
-            sp.maximum_waste = bound ? WASTE : 1;
+            sp.io_fixed_usec = IO_LATENCY_USEC;
+            sp.io_bytes_per_sec = IO_BYTES_PER_SEC;
+            if (k != FILLED)
+                simulate_bound_waste(&sp, k == CYCLE ? 1 : WASTE);
             sp.horizon = horizons[MIN(b, 2U)];
             r = run(in, name, &sp, &report);
             if (r < 0)
@@ -134,7 +150,8 @@ static int measure(const SimulateInput *in, const char *name, double training,
             c->hit += report.hit_rate;
             c->covered += report.coverage;
             c->waste += isnan(report.waste) ? 0 : report.waste;
-            if (bound)
+            c->stall_msec += report.stall_usec / 1000 / (double)report.n_scored;
+            if (k != FILLED)
                 continue;
             if (b == 0) {
                 row->log_loss += report.log_loss / (double)report.n_log_loss;
@@ -151,16 +168,19 @@ static int measure(const SimulateInput *in, const char *name, double training,
 
 static void print_row(const char *name, const Row *row, unsigned n)
 {
-    printf("%-15s", name);
-    for (unsigned b = 0; b < N_BUDGETS; b++)
-        printf(" %5.3f", row->filled[b].hit / n);
-    printf(" |");
-    for (unsigned b = 0; b < N_BUDGETS; b++)
-        printf(" %5.3f", row->bounded[b].hit / n);
-    printf(" | waste");
-    for (unsigned b = 0; b < N_BUDGETS; b++)
-        printf(" %5.3f", row->bounded[b].waste / n);
-    printf(" | loss %6.3f next %5.3f\n", row->log_loss / n, row->next / n);
+    for (unsigned k = 0; k < SELECTIONS; k++) {
+        printf("%-14s %-6s hit", k == 0 ? name : "", selection_names[k]);
+        for (unsigned b = 0; b < N_BUDGETS; b++)
+            printf(" %5.3f", row->cells[k][b].hit / n);
+        printf(" | waste");
+        for (unsigned b = 0; b < N_BUDGETS; b++)
+            printf(" %5.3f", row->cells[k][b].waste / n);
+        printf(" | stall");
+        for (unsigned b = 0; b < N_BUDGETS; b++)
+            printf(" %5.0f", row->cells[k][b].stall_msec / n);
+        printf("\n");
+    }
+    printf("%-14s loss %6.3f next %5.3f\n", "", row->log_loss / n, row->next / n);
 }
 
 /* Prints the bins of at least 200 guesses in which the promised and the observed frequency differ
@@ -195,7 +215,7 @@ int main(int argc, char *argv[])
         printf("%s: budget", regime_to_string(regime));
         for (unsigned b = 0; b < N_BUDGETS; b++)
             printf(" %u%%", budgets[b]);
-        printf(", filled | waste bound %.0f %%\n", WASTE * 100);
+        printf("; waste bound %.0f %%; stall in ms per start\n", WASTE * 100);
         for (unsigned k = 0; k < n_seeds; k++) {
             _cleanup_simulate_input_ SimulateInput in = {0};
             double training;
@@ -217,7 +237,7 @@ int main(int argc, char *argv[])
         }
         printf("%-15s", "bound");
         for (unsigned b = 0; b < N_BUDGETS; b++)
-            printf(" %5.3f", bound.filled[b].hit / n_seeds);
+            printf(" %5.3f", bound.cells[FILLED][b].hit / n_seeds);
         printf("\n");
         fflush(stdout);
     }

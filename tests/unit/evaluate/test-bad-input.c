@@ -75,7 +75,8 @@ static void assert_simulated(Trace *const *traces, size_t n)
 
             simulate_parameters_init(&sp);
             sp.training = 0;
-            sp.maximum_waste = i % 2 ? 0.2 : 1;
+            if (i % 2)
+                simulate_bound_waste(&sp, 0.2);
             sp.io_fixed_usec = 10 * USEC_PER_MSEC;
             sp.io_bytes_per_sec = 1; /* each read takes longer than the whole trace */
             sp.cycle = i % 4 == 0 ? 20 * USEC_PER_SEC : 0;

@@ -242,7 +242,8 @@ static void test_simulate(void **state)
             sp.cache_unit = (CacheUnit)(k % 3);
             sp.cache_size = k == 4 ? 0 : 9000;
             sp.cycle = k == 5 ? 20 * USEC_PER_SEC : 0;
-            sp.maximum_waste = k % 2 ? 0.1 : 1;
+            if (k % 2)
+                simulate_bound_waste(&sp, 0.1);
             sp.training = k == 2 ? 0 : 0.3;
             sp.horizon = k == 3 ? USEC_INFINITY : 0;
             sp.budget_bytes = k == 1 ? 5000 : UINT64_MAX;
@@ -261,7 +262,7 @@ static void test_simulate(void **state)
         sp.training = (double)NAN;
         assert_int_equal(simulate(&in, &sp, p, &r), -EINVAL);
         simulate_parameters_init(&sp);
-        sp.maximum_waste = -1;
+        simulate_bound_waste(&sp, -1);
         assert_int_equal(simulate(&in, &sp, p, &r), -EINVAL);
         simulate_parameters_init(&sp);
         in.events[7].item = 12;

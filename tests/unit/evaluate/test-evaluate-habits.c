@@ -33,19 +33,19 @@ static void test_waste_bound(void **state)
     simulate_parameters_init(&sp);
     sp.budget_bytes = habits_union_bytes(h) / 2;
     unbounded = simulated(&in, &sp, "mixture");
-    sp.maximum_waste = 0.15;
+    simulate_bound_waste(&sp, 0.15);
     bounded = simulated(&in, &sp, "mixture");
     assert_true(bounded.waste <= 0.15 && bounded.waste <= unbounded.waste);
     assert_true(bounded.hit_rate > 0.95 * unbounded.hit_rate);
-    sp.maximum_waste = 0.03;
+    simulate_bound_waste(&sp, 0.03);
     bounded = simulated(&in, &sp, "mixture");
     assert_true(bounded.waste < 0.06 && bounded.waste < 0.8 * unbounded.waste);
     assert_true(bounded.n_reads > 0 && bounded.n_reads < unbounded.n_reads);
-    sp.maximum_waste = 0;
+    simulate_bound_waste(&sp, 0);
     bounded = simulated(&in, &sp, "mixture"); /* only certain objects */
     assert_true(bounded.n_reads < unbounded.n_reads / 10);
-    sp.maximum_waste = 0.15;
-    sp.minimum_use = 1.1;
+    simulate_bound_waste(&sp, 0.15);
+    sp.selection.minimum_use = 1.1;
     bounded = simulated(&in, &sp, "mixture");
     assert_int_equal(bounded.n_reads, 0);
 }
@@ -74,7 +74,7 @@ static void test_near_the_oracle(void **state)
             sp.grace = 10 * S;
             sp.budget_bytes = habits_union_bytes(h) / 2;
             naive = simulated(&in, &sp, "naive");
-            sp.maximum_waste = 0.15;
+            simulate_bound_waste(&sp, 0.15);
             bounded = simulated(&in, &sp, "naive");
             mixture = simulated(&in, &sp, "mixture");
             assert_int_equal(simulate(&in, &sp, o, &oracle), 0);

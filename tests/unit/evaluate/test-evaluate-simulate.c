@@ -379,7 +379,7 @@ static void test_deterministic(void **state)
             SimulateParameters sp;
 
             simulate_parameters_init(&sp);
-            sp.maximum_waste = 0.15;
+            simulate_bound_waste(&sp, 0.15);
             assert_int_equal(habits_new(&hp, 3, &h), 0);
             assert_int_equal(habits_sessions(h, UID_INVALID, 6, 4, &in), 0);
             r[k] = simulated(&in, &sp, predictor_name(i), NULL);

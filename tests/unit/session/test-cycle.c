@@ -249,7 +249,7 @@ static void test_minimum_use(void **state)
     _cleanup_cycle_ Cycle *c = NULL;
     CycleDecision d;
 
-    p.minimum_use = 1;
+    p.selection.minimum_use = 1;
     c = after_a(&p, &now);
     d = decide(c, now, &plenty);
     assert_int_equal(d.verdict, CYCLE_PREFETCH);
@@ -297,7 +297,7 @@ static void test_metadata(void **state)
     assert_non_null(requested(&d, UUID, 20 * PAGE));
     assert_null(requested(&d, UUID, 0));
 
-    p.minimum_use = 0.6;
+    p.selection.minimum_use = 0.6;
     assert_int_equal(cycle_reload(c, &p, m), 0);
     d = decide(c, now, &plenty);
     assert_non_null(requested(&d, UUID, 0));
@@ -451,7 +451,7 @@ static void test_bad_parameters(void **state)
     assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
     assert_non_null(m->chains); /* the model keeps its chains */
     p = parameters();
-    p.minimum_use = NAN;
+    p.selection.minimum_use = NAN;
     assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
     p = parameters();
     assert_int_equal(cycle_new(&p, NULL, 0, 0, &c), -EINVAL);
