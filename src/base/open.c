@@ -126,6 +126,27 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Reads the attributes of the directory, and of the component unless `fd` is negative. Returns
+ * false with errno set. */
+static bool stat_both(int dir, struct stat *dir_st, int fd, struct stat *st)
+{
+    return fstat(dir, dir_st) >= 0 && (fd < 0 || fstat(fd, st) >= 0);
+}
+
+/* Returns true if a slash follows the component. next_component() has replaced it by a NUL, and
+ * `rest` is what follows. */
+static bool ends_in_slash(const char *name, const char *rest)
+{
+    return rest > name + strlen(name) && !is_dots(name);
+}
+
+/* Returns the error of open(2) with O_CREAT for a path with a slash at its end. `fd` is negative if
+ * the component does not exist. */
+static int error_of_slash(int fd, const struct stat *st)
+{
+    return fd >= 0 && S_ISREG(st->st_mode) ? -ENOTDIR : -EISDIR;
+}
+
 /* Continues the walk at the target of a symlink: replaces the path and, if the target is absolute,
  * the directory. Returns 0 or a negative errno. */
 static int follow_symlink(int link_fd, int *dir, char **walk, char **rest)
@@ -163,8 +184,10 @@ int open_output_place(const char *path, int *ret_dir_fd, char **ret_name)
 
         if (fd < 0 && !(errno == ENOENT && last))
             return -errno;
-        if (fstat(dir, &dir_st) < 0 || (fd >= 0 && fstat(fd, &st) < 0))
+        if (!stat_both(dir, &dir_st, fd, &st))
             return -errno;
+        if (last && ends_in_slash(name, rest))
+            return error_of_slash(fd, &st);
         if (fd >= 0 && S_ISLNK(st.st_mode) && !(last && is_on_procfs(fd))) {
             if (!output_is_trusted(&dir_st, &st))
                 return -EACCES;

@@ -26,8 +26,9 @@ int open_without_symlinks(const char *path);
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
  * directory that others may write (/tmp), only if this user or the owner of the directory made
  * them. The caller closes *ret_dir_fd and frees *ret_name. Returns 0, -EACCES (a symlink of another
- * user), -EISDIR (the path is empty or "/", or ends in "." or ".."), -ELOOP (more than 40
- * symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno. */
+ * user), -EISDIR (the path is empty, or ends in "/", "." or ".."), -ENOTDIR (it ends in "/" after
+ * the name of a file), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative
+ * errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
 /* Returns true if a file in the directory with these attributes may be used as an output: if it

@@ -193,6 +193,12 @@ static void an_output_is_replaced_and_a_symlink_to_it_stays(void **state)
     assert_holds("o/third", "out");
     assert_int_equal(write_output("o/circle"), -ELOOP);
     assert_int_equal(write_output("o"), -EISDIR);
+    assert_int_equal(write_output("o/"), -EISDIR);
+    assert_int_equal(write_output("o/."), -EISDIR);
+    assert_int_equal(write_output("o/fourth/"), -EISDIR);
+    assert_int_equal(faccessat(root.fd, "o/fourth", F_OK, 0), -1);
+    assert_int_equal(write_output("o/third/"), -ENOTDIR);
+    assert_int_equal(write_output("o/third//"), -ENOTDIR);
     assert_int_equal(write_output("o/none/x"), -ENOENT);
     assert_int_equal(output_file_write("/dev/null", "out", 3, 0600), 0);
     assert_int_equal(stat("/dev/null", &st), 0);
