@@ -41,7 +41,7 @@ static int read_figures(const SessionRecord *sessions, size_t n, Stage stage, us
             .harmful = b.harmful,
     };
     for (size_t i = n; i-- > 0 && ret->last_usec == 0;)
-        if (sessions[i].stage == stage)
+        if (sessions[i].stage == stage && sessions[i].ready_usec != SESSION_UNKNOWN)
             ret->last_usec = sessions[i].ready_usec;
     if (!b.effect.known)
         return 0;

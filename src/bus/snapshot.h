@@ -10,7 +10,7 @@
 /* What replay gains in one stage. If `known` is 0, the figures from `saved` to `without_usec` are
  * 0. The types are those that sd-bus reads from memory: a boolean is an int. */
 typedef struct StageFigures {
-    uint64_t last_usec; /* time of the newest session; 0: none; SESSION_UNKNOWN: not settled */
+    uint64_t last_usec; /* time of the newest session that settled; 0: none */
     uint64_t n_replayed, n_control;
     int known;
     double saved, saved_low, saved_high; /* shares of the time: estimate and 95 % interval */
