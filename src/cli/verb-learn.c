@@ -308,12 +308,7 @@ static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
         r = -E2BIG;
     } else if (r == 0) {
         r = state_load_model(l->state_fd, &l->model, ret_error);
-        /* As for a trace, the model counts as bad only if it fails twice while there is memory. */
-        if ((r == -ENOMEM || state_is_bad_content(r)) && !memory_is_short()) {
-            free(*ret_error);
-            *ret_error = NULL;
-            r = state_load_model(l->state_fd, &l->model, ret_error);
-        }
+        /* state_load_model() has read the model twice. */
         *ret_at_fault = (r == -ENOMEM || state_is_bad_content(r)) && !memory_is_short();
         attempt_end(l->state_fd, STATE_MODEL);
     }

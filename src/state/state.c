@@ -54,7 +54,7 @@ bool state_is_bad_content(int error)
 /* The signature of model_from_json(). */
 typedef int (*model_reader_t)(const char *text, size_t size, Model **ret, char **ret_error);
 
-static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret_error)
+static int load_model_once(int state_fd, model_reader_t read, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
     _cleanup_free_ char *error = NULL;
@@ -64,10 +64,14 @@ static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret
     r = compressed_file_load(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &error);
     if (error && ret_error)
         *ret_error = TAKE_PTR(error);
-    if (r < 0)
-        return r;
-    r = read(text, size, ret, ret_error);
-    if (!state_is_bad_content(r))
+    return r < 0 ? r : read(text, size, ret, ret_error);
+}
+
+static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret_error)
+{
+    int r = load_model_once(state_fd, read, ret, ret_error);
+
+    if (!state_is_bad_content(r) && (r != -ENOMEM || memory_is_short()))
         return r;
     /* If an allocation fails, json-c 0.16 may lose a member and report no error. Callers set aside
      * a bad model, so it counts as bad only if reading fails twice and memory is not short. */
@@ -75,7 +79,7 @@ static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret
         free(*ret_error);
         *ret_error = NULL;
     }
-    r = read(text, size, ret, ret_error);
+    r = load_model_once(state_fd, read, ret, ret_error);
     return state_is_bad_content(r) && memory_is_short() ? -ENOMEM : r;
 }
 
