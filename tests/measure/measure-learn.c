@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define CHECK(call)                                            \
+#define SUCCEED(call)                                          \
     do {                                                       \
         int _r = (call);                                       \
         if (_r < 0) {                                          \
@@ -59,17 +59,17 @@ static void prepare(int dir, const SyntheticParameters *base, unsigned learned)
 
         p.session = i;
         p.start_realtime += i * 24 * USEC_PER_HOUR;
-        CHECK(synthetic_trace(&p, &t));
+        SUCCEED(synthetic_trace(&p, &t));
         if (i < learned) {
-            CHECK(model_learn(&m, t, now_after(t)));
-            CHECK(model_prune(&m, 0.01));
+            SUCCEED(model_learn(&m, t, now_after(t)));
+            SUCCEED(model_prune(&m, 0.01));
             continue;
         }
-        CHECK(trace_to_json(t, &text, &size));
-        CHECK(atomic_file_write(dir, "trace.json", text, size, 0600));
+        SUCCEED(trace_to_json(t, &text, &size));
+        SUCCEED(atomic_file_write(dir, "trace.json", text, size, 0600));
         free(text);
-        CHECK(model_to_json(m, &text, &size));
-        CHECK(atomic_file_write(dir, "model.json", text, size, 0600));
+        SUCCEED(model_to_json(m, &text, &size));
+        SUCCEED(atomic_file_write(dir, "model.json", text, size, 0600));
     }
 }
 
@@ -84,26 +84,26 @@ static void measure(int dir)
 
     lap("(start)");
     begin = last_cpu;
-    CHECK(file_read_whole(dir, "model.json", MODEL_JSON_SIZE_MAX, &model_text, &model_size));
-    CHECK(model_from_json(model_text, model_size, &m, &error));
+    SUCCEED(file_read_whole(dir, "model.json", MODEL_JSON_SIZE_MAX, &model_text, &model_size));
+    SUCCEED(model_from_json(model_text, model_size, &m, &error));
     free(TAKE_PTR(model_text));
     lap("read model");
-    CHECK(file_read_whole(dir, "trace.json", TRACE_JSON_SIZE_MAX, &trace_text, &trace_size));
-    CHECK(trace_from_json(trace_text, trace_size, &t, &error));
+    SUCCEED(file_read_whole(dir, "trace.json", TRACE_JSON_SIZE_MAX, &trace_text, &trace_size));
+    SUCCEED(trace_from_json(trace_text, trace_size, &t, &error));
     free(TAKE_PTR(trace_text));
     lap("read trace");
-    CHECK(model_learn(&m, t, now_after(t)));
+    SUCCEED(model_learn(&m, t, now_after(t)));
     t = trace_free(t);
     lap("learn");
-    CHECK(model_prune(&m, 0.01));
+    SUCCEED(model_prune(&m, 0.01));
     lap("prune");
-    CHECK(model_to_json(m, &out, &out_size));
+    SUCCEED(model_to_json(m, &out, &out_size));
     lap("write model");
     m = model_free(m);
     printf("%-28s %8.4f s CPU\n", "= headstart learn", (double)(last_cpu - begin) / 1e6);
-    CHECK(model_from_json(out, out_size, &m, &error));
+    SUCCEED(model_from_json(out, out_size, &m, &error));
     lap("read model again");
-    CHECK(model_predict_stage(m, STAGE_LOGIN, UID_INVALID, &p));
+    SUCCEED(model_predict_stage(m, STAGE_LOGIN, UID_INVALID, &p));
     lap("predict");
     printf("%-28s %8.4f s CPU\n", "= both", (double)(last_cpu - begin) / 1e6);
     printf("trace %.2f MB, model %.2f MB, %zu files, %zu uses, %zu predicted\n",
@@ -118,9 +118,9 @@ static void measure_trace(const SyntheticParameters *p)
     size_t size;
 
     lap("(start)");
-    CHECK(synthetic_trace(p, &t));
+    SUCCEED(synthetic_trace(p, &t));
     lap("make trace");
-    CHECK(trace_to_json(t, &text, &size));
+    SUCCEED(trace_to_json(t, &text, &size));
     lap("write trace");
     printf("%zu accesses, %zu files, %zu paths: %.2f MB\n", t->n_accesses, t->n_files, t->n_paths,
            (double)size / 1e6);

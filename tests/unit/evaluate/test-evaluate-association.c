@@ -116,7 +116,7 @@ static void test_against_counting(void **state)
     for (char a = 'A'; a <= 'Q'; a++)
         for (char b = 'A'; b <= 'Q'; b++) {
             size_t with_a = 0, with_both = 0;
-            double support, confidence;
+            double support = NAN, confidence = NAN;
 
             for (size_t i = 0; i < n_windows; i++) {
                 bool has_a = memchr(text + i, a, 5), has_b = memchr(text + i, b, 5);

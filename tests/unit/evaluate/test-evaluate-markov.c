@@ -62,7 +62,7 @@ static void test_recursion(void **state)
     PredictorParameters par = defaults("preload");
     _cleanup_predictor_ Predictor *p = NULL;
     const PreloadChain *c;
-    bool swapped;
+    bool swapped = false;
     unsigned a, b;
     double w, v;
 

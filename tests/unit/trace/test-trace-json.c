@@ -25,7 +25,9 @@ static Trace *small_trace(void)
     return t;
 }
 
-static char *text_of(const Trace *t, size_t *ret_size)
+/* If gcc 12 inlines this function with -O3, it takes the result for a pointer to a local variable.
+ */
+__attribute__((noinline)) static char *text_of(const Trace *t, size_t *ret_size)
 {
     size_t size;
     char *text;
