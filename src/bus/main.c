@@ -4,6 +4,7 @@
  * desktops (headstart-bus(8)). The bus starts the program for the first call. The program exits
  * when no call has come for some seconds. */
 
+#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -276,6 +277,7 @@ int main(int argc, char **argv)
     const char *root = NULL;
     int r;
 
+    (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     log_parse_environment();
     r = parse(argc, argv, &s, &root);
     if (r <= 0)

@@ -4,6 +4,7 @@
 
 #include "command/cli.h"
 
+#include "base/call-filter.h"
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
     Context c = cli_context_default();
     int r;
 
+    (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     cli_set_locale();
     log_parse_environment();
     r = cli_parse_global(&c, verbs, argc, argv);

@@ -22,6 +22,7 @@
  * All signals that the daemon handles are blocked before the first thread begins. */
 
 #include "base/atomic-file.h"
+#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
@@ -277,6 +278,7 @@ int main(int argc, char **argv)
     Daemon d = {.root_fd = -EBADF, .recording.stage = _STAGE_INVALID};
     int r;
 
+    (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     log_parse_environment();
     r = arguments_parse(argc, argv, &d.arguments);
     if (r <= 0)

@@ -4,6 +4,7 @@
  * costs a seek. Therefore it links only libc and zlib (statically where the build can), contains no
  * JSON reader, and allocates only what it needs. */
 
+#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/log.h"
@@ -389,6 +390,7 @@ int main(int argc, char **argv)
     sigset_t hurry;
     int r;
 
+    (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     /* The signal is blocked until the sweep waits for it, because a login may begin before the pack
      * is read. */
     sigemptyset(&hurry);
