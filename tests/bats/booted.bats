@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The units' sandboxes as the systemd of Debian 12 and of Debian 13 builds them: every unit runs through its
-# functions, and the kernel logs each system call that a unit's filter refuses. The network namespace is
-# private, so the kernel offers no process connector; sandbox.bats tests the calls that use it.
+# functions, and the kernel logs each system call that a unit's filter refuses. The kernel offers the process
+# connector only in the first network, PID and user namespace (drivers/connector/cn_proc.c), so no container
+# has it; sandbox.bats and tests/vm test the calls that use it.
 
 load helpers
 load machine
@@ -70,6 +71,11 @@ as_user() {
         --setenv=XDG_SESSION_CLASS=user --setenv=XDG_SESSION_TYPE=tty -p Type=simple "$@"
 }
 
+# bus_call USER VERB NAME: lets the user read the property, or call the method, of headstart-bus.
+bus_call() {
+    in_machine setpriv --reuid="$1" --clear-groups busctl "$2" org.headstart1 /org/headstart1 org.headstart1.Status "$3"
+}
+
 traces() {
     find "$HS_MNT/var/lib/headstart/traces" -name "*-$1.json" 2>/dev/null | wc -l
 }
@@ -119,6 +125,8 @@ every_function() {
     install -d -o 1000 -m 700 "$HS_MNT/srv/user"
     head -c 200000 /dev/urandom >"$HS_MNT/srv/user/file"
     chown 1000 "$HS_MNT/srv/user/file"
+    # dbus reads no policy below /usr/local.
+    cp "$HS_SOURCE/data/dbus/org.headstart1.conf" "$HS_MNT/etc/dbus-1/system.d/"
     # With these settings everything is replayed, also on a fast disk, and there are no control
     # sessions.
     mkdir -p "$HS_MNT/etc/headstart"
@@ -149,6 +157,21 @@ every_function() {
     : >"$state/refresh-wanted"
     run_unit refresh.service
     [ ! -e "$state/refresh-wanted" ]
+
+    # A call on the system bus starts the bus service, which answers, and ends when no call comes.
+    run bus_call root get-property State
+    echo "$output"
+    [ "$output" = 's "ready"' ]
+    run bus_call root call GetHistory
+    echo "$output"
+    [[ $output == "as "[1-9]* ]]
+    run bus_call 1000 call GetOwnLogins
+    echo "$output"
+    [[ $output == *LastUSec* ]]
+    hs_wait 60 unit_ended bus.service
+    run -0 in_machine journalctl --no-pager -o cat -u headstart-bus.service
+    echo "$output"
+    tail -n 3 <<<"$output" | grep -q 'Deactivated successfully'
 
     # Everything is replayed, and nothing is skipped because a privilege is missing.
     for unit in replay-boot replay-login; do
