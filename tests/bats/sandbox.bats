@@ -18,41 +18,57 @@ directive() {
     sed -n "s/^$2=//p" "$HS_BUILD/units/headstart-$1.service"
 }
 
-# group NAME: prints the calls of one of systemd's groups, including the groups within it.
-group() {
-    local call
-    systemd-analyze syscall-filter "@$1" | sed 's/\x1b\[[0-9;]*m//g; s/^ *//; /^#/d; /^$/d' |
-        tail -n +2 | while read -r call; do
-            case $call in
-            @*) group "${call#@}" ;;
-            *) echo "$call" ;;
-            esac
-        done
+# denied UNIT: prints the names of the calls that the unit denies. Its SystemCallFilter= lines are
+# combined as systemd.exec(5) describes. A group of systemd may contain groups.
+denied() {
+    [ -s "$HS_TMP/groups" ] || systemd-analyze syscall-filter 2>/dev/null | sed 's/\x1b\[[0-9;]*m//g' >"$HS_TMP/groups"
+    directive "$1" SystemCallFilter | awk '
+        function change(name, deny,    i, k, parts) {
+            if (name !~ /^@/) {
+                if (deny) set[name] = 1; else delete set[name]
+                return
+            }
+            k = split(members[name], parts, " ")
+            for (i = 1; i <= k; i++) change(parts[i], deny)
+        }
+        FNR == NR && /^@/ { group = $1 }
+        FNR == NR && /^ / && !/#/ { members[group] = members[group] " " $1 }
+        FNR == NR { next }
+        {
+            deny = sub(/^~/, "")
+            for (i = 1; i <= NF; i++) change($i, deny)
+        }
+        END { for (name in set) print name }' "$HS_TMP/groups" - | sort
 }
 
-# denied UNIT: prints the names of the calls that the unit denies. Its SystemCallFilter= lines are
-# combined as systemd.exec(5) describes.
-denied() {
-    local line word deny call
-    local -A set=()
-    while read -r line; do
-        deny=no
-        [[ $line == '~'* ]] && deny=yes
-        for word in ${line#'~'}; do
-            while read -r call; do
-                if [ $deny = yes ]; then set[$call]=1; else unset "set[$call]"; fi
-            done < <(if [[ $word == @* ]]; then group "${word#@}"; else echo "$word"; fi)
-        done
-    done < <(directive "$1" SystemCallFilter)
-    printf '%s\n' "${!set[@]}" | sort
+# calls: prints the names and numbers of all system calls of this architecture that the headers have.
+calls() {
+    ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
+        sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort
 }
 
 # numbers <NAMES: prints the numbers of these system calls on this architecture. Names that the
 # headers lack are left out.
 numbers() {
-    ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
-        sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort >"$HS_TMP/known-numbers"
-    sort | join - "$HS_TMP/known-numbers" | cut -d' ' -f2
+    sort | join - <(calls) | cut -d' ' -f2
+}
+
+# expected PROGRAM: prints the calls that units/calls allows the program.
+expected() {
+    sed 's/#.*//' "$HS_SOURCE/units/calls/equivalents" | awk -v program="$1" '
+        FNR == NR && !/^#/ { for (i = 2; i <= NF; i++) if ($i == program) seen[$1] = 1; next }
+        /:/ {
+            use = /^always:/
+            for (i = 1; i <= NF; i++) {
+                name = $i
+                colon = sub(/:$/, "", name)
+                if (after && use) also[name] = 1
+                if (!after && name in seen) use = 1
+                if (colon) after = 1
+            }
+            after = 0
+        }
+        END { for (c in seen) print c; for (c in also) print c }' "$HS_SOURCE/units/calls/seen" - | sort -u
 }
 
 # sandbox UNIT: sets SANDBOX to a script that runs a command with the capabilities and the filter of
@@ -67,6 +83,8 @@ sandbox() {
 exec setpriv --bounding-set=-all${caps:+,$caps} --inh-caps=-all --ambient-caps=-all \
     "$HS_BUILD/tests/tools/tool-deny-syscalls" "\$@" <"$HS_TMP/denied-$1"
 END
+    # tests/record-calls observes the calls instead of denying some.
+    [ -z "${HEADSTART_NO_FILTER-}" ] || printf '#!/bin/sh\nexec "$@"\n' >"$HS_TMP/sandbox-$1"
     chmod +x "$HS_TMP/sandbox-$1"
     SANDBOX=$HS_TMP/sandbox-$1
 }
@@ -125,24 +143,67 @@ background() {
     done
 }
 
+@test "a unit allows only calls that its program was seen to make, and their equivalents" {
+    local u p
+    # The program refuses calls with a higher number than this (base/call-filter.h).
+    local last=$(($(calls | sed -n 's/^openat2 //p') + 13))
+    calls | awk -v last="$last" '$2 <= last { print $1 }' >"$HS_TMP/calls"
+    [ "$(wc -l <"$HS_TMP/calls")" -gt 250 ]
+    for u in record:record,kill replay-boot:replay replay-login:replay replay-user@:replay learn:background \
+        plan:background refresh:background bus:bus record-late:true; do
+        for p in $(tr , ' ' <<<"${u#*:}"); do
+            expected "$p"
+        done | sort -u >"$HS_TMP/expected"
+        denied "${u%:*}" | sort -u >"$HS_TMP/names"
+        comm -23 "$HS_TMP/calls" "$HS_TMP/names" >"$HS_TMP/allowed"
+        diff "$HS_TMP/allowed" <(comm -12 "$HS_TMP/calls" "$HS_TMP/expected") || {
+            echo "$u allows the calls on the left, units/calls those on the right"
+            return 1
+        }
+        # A group may only be denied.
+        run ! grep '^SystemCallFilter=[^~]*@' "$HS_BUILD/units/headstart-${u%:*}.service"
+    done
+}
+
+@test "the tables of calls name only calls that a program makes" {
+    local call causes _
+    # A line of the table of equivalents is of use if a program was seen to make one of its calls.
+    sed 's/#.*//' "$HS_SOURCE/units/calls/equivalents" | while IFS=: read -r causes _; do
+        [ -n "${causes// }" ] && [ "$causes" != always ] || continue
+        grep -qE "^(${causes// /|}) " "$HS_SOURCE/units/calls/seen" || {
+            echo "no program was seen to make $causes"
+            return 1
+        }
+    done
+    calls | cut -d' ' -f1 >"$HS_TMP/calls"
+    sed '/^#/d; s/ .*//' "$HS_SOURCE/units/calls/seen" | sort | comm -23 - "$HS_TMP/calls" >"$HS_TMP/unknown"
+    [ "$(uname -m)" != x86_64 ] || [ ! -s "$HS_TMP/unknown" ]
+}
+
 @test "the test for sandboxes would notice a call that is denied" {
     sandbox learn
     run "$SANDBOX" chroot / true
     [ "$status" -eq 159 ] # 128 + SIGSYS
     run "$SANDBOX" mknod "$HS_TMP/fifo" p
     [ "$status" -eq 159 ]
-    run -0 "$SANDBOX" cat /proc/self/status
+    run -0 "$SANDBOX" head -n 100 /proc/self/status
     [[ $output == *"Seccomp:"*2* ]]
 }
 
 @test "learn, plan and refresh: the sandbox allows everything that they use" {
     populate
-    local u expected
+    local u policy expected
     expected=$(background)
     [[ $expected == *"/home/user/private/file"* ]]
     for u in learn plan refresh; do
         sandbox "$u"
         [ "$(background "$SANDBOX")" = "$expected" ]
+        # A changed policy is an entry of the journal.
+        for policy in concurrent metadata; do
+            run -0 unshare --mount --propagation private "$BATS_TEST_DIRNAME/with-journal" "$SANDBOX" "$HEADSTART" \
+                --state="$HS_STATE" --root="$HS_MNT" --quiet plan --stage=boot --policy=$policy
+        done
+        jq -se '.[0].HEADSTART_POLICY == "metadata"' <<<"$output"
     done
 }
 
@@ -246,5 +307,5 @@ recorder_tests() {
 }
 
 @test "the recorder: the sandbox allows everything that following logind and systemd uses" {
-    recorder_tests stages.bats '^(boot, pause, login|logind restarts|files that are read between the mount)' 3
+    recorder_tests stages.bats '^(boot, pause, login|a boot.s line of the history|logind restarts|files that are read between the mount)' 4
 }

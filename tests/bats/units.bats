@@ -113,11 +113,13 @@ setup() {
     run -1 grep -E '@[A-Z]+@|@include' "$HS_BUILD"/units/headstart-*.{service,timer,path}
 }
 
-@test "a unit's source with an unknown snippet or name is refused" {
-    mkdir "$HS_TMP/snippets"
+@test "a unit's source with an unknown snippet, name or program is refused" {
+    mkdir "$HS_TMP/snippets" "$HS_TMP/calls"
     echo '@include self@' >"$HS_TMP/snippets/self"
+    printf '# a comment\nread program other\nopenat other\n' >"$HS_TMP/calls/seen"
+    printf 'always: exit # a comment\nread: pread64\nopenat open: open openat\n' >"$HS_TMP/calls/equivalents"
     local text
-    for text in '@include nothing@' '@include Bad@' '@include self@' 'X=@NOTHING@'; do
+    for text in '@include nothing@' '@include Bad@' '@include self@' 'X=@NOTHING@' '@calls nothing@' '@calls Bad@'; do
         echo "$text" >"$HS_TMP/in"
         run ! units/expand "$HS_TMP/in" "$HS_TMP/out" "$HS_TMP/snippets" "$HS_TMP/d" A=b
         [ ! -e "$HS_TMP/out" ]
@@ -125,6 +127,10 @@ setup() {
     echo 'X=@A@ a@b.c' >"$HS_TMP/in"
     run -0 units/expand "$HS_TMP/in" "$HS_TMP/out" "$HS_TMP/snippets" "$HS_TMP/d" A=b
     [ "$(<"$HS_TMP/out")" = 'X=b a@b.c' ]
+    printf '@calls %s@\n' program other >"$HS_TMP/in"
+    run -0 units/expand "$HS_TMP/in" "$HS_TMP/out" "$HS_TMP/snippets" "$HS_TMP/d"
+    diff "$HS_TMP/out" - <<<$'SystemCallFilter=exit pread64 read\nSystemCallFilter=exit open openat pread64 read'
+    grep -q "$HS_TMP/calls/seen $HS_TMP/calls/equivalents" "$HS_TMP/d"
 }
 
 @test "meson install with DESTDIR is complete" {
