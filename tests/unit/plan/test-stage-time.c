@@ -216,6 +216,21 @@ static void a_slow_disk_is_swept(void **state)
     assert_true(predict(&x).best != POLICY_GATE);
 }
 
+/* On a slow disk `gate` is chosen although `concurrent` is predicted to be up to a third faster. */
+static void a_slow_disk_is_swept_in_doubt(void **state)
+{
+    const DeviceProfile *hdd = device_profile_of_class(DEVICE_CLASS_HDD);
+    Example x;
+    StagePrediction p;
+
+    example(&x, hdd, 400, 100000, 8400 * MSEC, 7400 * MSEC);
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].place = i * 20 * MB;
+    p = predict(&x);
+    assert_int_equal(p.best, POLICY_GATE);
+    assert_true(p.usec[POLICY_CONCURRENT] < p.usec[POLICY_GATE] / 10 * 9);
+}
+
 static void a_login_is_read_before(void **state)
 {
     Example x;
@@ -321,6 +336,7 @@ int main(void)
             cmocka_unit_test(neighbours_are_read_together),
             cmocka_unit_test(metadata_gains_its_share),
             cmocka_unit_test(a_slow_disk_is_swept),
+            cmocka_unit_test(a_slow_disk_is_swept_in_doubt),
             cmocka_unit_test(a_login_is_read_before),
             cmocka_unit_test(an_unmeasured_stage_is_replayed),
             cmocka_unit_test(reads_of_unknown_place_and_need),
