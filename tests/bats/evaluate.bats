@@ -373,6 +373,28 @@ rate() {
     done
 }
 
+@test "recorded days at human pace: users wait least with the mixture" {
+    need_command python3
+    recorded_days
+    "$HS_SOURCE/tests/bench/human-pace" "$HS_TMP/human" "$HS_SOURCE"/tests/fixtures/sessions/*-session.json.xz
+    [ "$(find "$HS_TMP/human" -type f | wc -l)" -eq 16 ]
+    local name budget
+    for name in "$HS_TMP"/human/*; do
+        # Only times change: the same accesses, and minutes instead of seconds.
+        jq -en --slurpfile old "$HS_TMP/days/${name##*/}" --slurpfile new "$name" \
+            '$new[0].accesses.file_delta == $old[0].accesses.file_delta
+             and $new[0].duration_usec > 20 * $old[0].duration_usec
+             and $new[0].duration_usec < 76 * $old[0].duration_usec'
+    done
+    for budget in 20% 50%; do
+        run -0 hs evaluate --stage=session --budget="$budget" --waste=100% --no-timing --io-latency=8ms \
+            --io-rate=80M --predictor=lru,naive,session-share,preload,mixture --json=short "$HS_TMP/human"
+        jq -e '([.predictors[] | [.stall_usec, .name]] | min | .[1] == "mixture")
+            and ([.predictors[] | [.log_loss, .name]] | min | .[1] == "mixture")
+            and all(.predictors[] | select(.name != "lru"); .in_time > 0.9)' <<<"$output"
+    done
+}
+
 @test "recorded applications with drawn habits: the mixture is close to the oracle, and a seed gives the same figures again" {
     recorded_days
     local seed users least
