@@ -63,6 +63,9 @@ typedef struct File {
     uint32_t in_flight; /* chunks in flight: the descriptor is in use */
     uint32_t left;      /* data operations that were not begun */
     uint64_t end;       /* of its last range */
+    uint64_t bytes;     /* of its ranges */
+    bool examined;      /* `resident` is known */
+    uint64_t resident;  /* with `skip_resident`: bytes in memory before the replay */
 } File;
 
 typedef struct StreamQueue {
@@ -386,6 +389,49 @@ static void follow_head(Worker *w, const Operation *op)
     w->head = place;
 }
 
+/* Finds out before the first range of the file is read how much of the file is resident. */
+static void examine_file(Worker *w, const Operation *op, uint32_t index)
+{
+    Replay *x = w->replay;
+    File *f = &x->files[index];
+    int64_t pages;
+    bool examined;
+    int fd;
+
+    lock(x);
+    examined = f->examined;
+    f->examined = true;
+    unlock(x);
+    fd = examined ? -EBADF : acquire_file(w, op, index);
+    if (fd < 0)
+        return;
+    pages = cachestat_count(fd, CACHESTAT_RESIDENT, 0, f->end);
+    release_file(x, index);
+    lock(x);
+    f->resident = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    unlock(x);
+}
+
+/* Returns true if the application probably does not need the range. */
+static bool is_unneeded(Replay *x, uint32_t index, uint64_t length)
+{
+    const File *f = &x->files[index];
+    bool unneeded;
+
+    lock(x);
+    unneeded = operation_is_unneeded(f->resident, f->bytes, length);
+    unlock(x);
+    return unneeded;
+}
+
+/* Returns true if `skip_resident` leaves out the chunk of a range of `length` bytes. */
+static bool leaves_out(Replay *x, const Chunk *c, uint64_t length)
+{
+    return x->options.skip_resident &&
+           (cachestat_is_resident(c->fd, c->offset, c->length) > 0 ||
+            (c->file != CHUNK_OF_DEVICE && is_unneeded(x, c->file, length)));
+}
+
 static void execute_range(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
@@ -399,6 +445,8 @@ static void execute_range(Worker *w, const Operation *op)
     operation_range(x->pack, op, &offset, &length);
     if (!metadata)
         length += appended_bytes(w, op, index, offset + length);
+    if (!metadata && x->options.skip_resident)
+        examine_file(w, op, index);
     if (!metadata && !x->recheck_until) {
         lock(x);
         x->files[index].left--;
@@ -420,7 +468,7 @@ static void execute_range(Worker *w, const Operation *op)
         }
         if (x->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
             r = 1;
-        else if (x->options.skip_resident && cachestat_is_resident(c.fd, c.offset, c.length) > 0) {
+        else if (leaves_out(x, &c, length)) {
             r = 1;
             resident += c.length;
         } else
@@ -723,6 +771,7 @@ static int prepare_queues(Replay *x, uint32_t descriptors)
             File *f = &x->files[le32toh(d->file)];
 
             f->left++;
+            f->bytes += le64toh(d->length);
             f->end = MAX(f->end, le64toh(d->offset) + le64toh(d->length));
         }
     queues_fill(x);

@@ -24,7 +24,7 @@ typedef struct ReplayOptions {
     IoClass io_class;
     bool wait;          /* the replay is done only when everything is resident */
     bool skip_resident; /* request only what is not resident, because an application may already
-                           have read a part */
+                           have read a part; of files that are mostly resident, only large ranges */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
                            index; or NULL. Outlives the Replay */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */

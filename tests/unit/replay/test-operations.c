@@ -434,6 +434,20 @@ static void test_superblock(void **state _unused_)
     assert_memory_equal(uuid, "\0\0\0\0\0\0\0\0\0\0\0\0\xab\xcd\x12\x34", 16);
 }
 
+static void test_unneeded(void **state)
+{
+    const uint64_t kib = 1024;
+
+    /* A library that running programs use: its small missing ranges are left out. */
+    assert_true(operation_is_unneeded(600 * kib, 1000 * kib, 4 * kib));
+    assert_true(operation_is_unneeded(500 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX));
+    assert_false(operation_is_unneeded(600 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX + 1));
+    /* A library that no running program uses, or of which the application has read the head. */
+    assert_false(operation_is_unneeded(0, 1000 * kib, 4 * kib));
+    assert_false(operation_is_unneeded(499 * kib, 1000 * kib, 4 * kib));
+    assert_false(operation_is_unneeded(0, 1, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +464,7 @@ int main(void)
             cmocka_unit_test(test_pacer),
             cmocka_unit_test(test_appended),
             cmocka_unit_test(test_superblock),
+            cmocka_unit_test(test_unneeded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
