@@ -105,9 +105,13 @@ const char *axis_duration(usec_t t, char buf[static AXIS_LABEL_MAX])
         snprintf(buf, AXIS_LABEL_MAX, "%.1f s", s);
     else if (s < 99.5)
         snprintf(buf, AXIS_LABEL_MAX, "%.0f s", s);
-    else
+    else if (s < 3599.5)
         snprintf(buf, AXIS_LABEL_MAX, "%" PRIu64 " min %02" PRIu64 " s",
                  (t + USEC_PER_SEC / 2) / (60 * USEC_PER_SEC),
                  (t + USEC_PER_SEC / 2) / USEC_PER_SEC % 60);
+    else
+        snprintf(buf, AXIS_LABEL_MAX, "%" PRIu64 " h %02" PRIu64 " min",
+                 (t + 30 * USEC_PER_SEC) / (3600 * USEC_PER_SEC),
+                 (t + 30 * USEC_PER_SEC) / (60 * USEC_PER_SEC) % 60);
     return buf;
 }

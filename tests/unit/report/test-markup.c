@@ -168,6 +168,8 @@ static void test_labels(void **state _unused_)
     assert_string_equal(axis_duration(8200000, b), "8.2 s");
     assert_string_equal(axis_duration(9960000, b), "10 s");
     assert_string_equal(axis_duration(119600000, b), "2 min 00 s");
+    assert_string_equal(axis_duration(3599600000, b), "1 h 00 min");
+    assert_string_equal(axis_duration(84680000000, b), "23 h 31 min");
 }
 
 int main(void)
