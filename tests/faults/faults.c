@@ -17,9 +17,10 @@
  *
  * A call site is the function and the nearest addresses of the program on the stack, up to four.
  * One address is not enough, because one call in grow_array() serves every table. Calls without the
- * program on the stack have no call site: they are neither listed nor made to fail. The loader
- * makes such calls before main(), and AddressSanitizer when a thread begins. AddressSanitizer would
- * abort.
+ * program on the stack have no call site and are not listed. The loader makes such calls before
+ * main(), and AddressSanitizer when a thread begins. AddressSanitizer would abort if they failed, so
+ * they succeed below AddressSanitizer. Without AddressSanitizer they can fail by number: a program
+ * without unwind tables is never seen on the stack.
  *
  * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
  * arm64 ABI pass the arguments of all these calls in the same way. These declarations contradict
@@ -187,6 +188,15 @@ static void put(const char *what, const char *function, unsigned long number, ui
         syscall(SYS_write, output_fd, line, (long)n);
 }
 
+/* Only AddressSanitizer's library defines this function. */
+__attribute__((weak)) void __asan_init(void);
+
+/* Returns whether a call from `site` may be made to fail. */
+static bool may_fail(uint64_t site)
+{
+    return site != 0 || !__asan_init;
+}
+
 /* Returns 0 if the call is to be executed, the errno with which it is to fail, or -1 if it is to
  * transfer half. `counter` counts the function's calls. */
 static int strike(const char *function, unsigned long *counter)
@@ -206,7 +216,7 @@ static int strike(const char *function, unsigned long *counter)
     if (listing) {
         if (site != 0 && is_new(site))
             put("list", function, *counter, site);
-    } else if (due && site != 0 && (failed_number > 0 || wanted_site == 0 || site == wanted_site)) {
+    } else if (due && may_fail(site) && (failed_number > 0 || wanted_site == 0 || site == wanted_site)) {
         if (failed_number++ == 0)
             put("failed", function, *counter, site);
         r = wanted_error;
@@ -263,20 +273,19 @@ static bool find_memory(void)
 /* With `+`, all functions of this group fail after the first failure. */
 static bool memory_is_gone;
 
-/* Returns whether the program is on the stack. */
-static bool has_site(const char *function)
+static bool fails_too(const char *function)
 {
-    bool has;
+    bool fails;
 
     inside = true;
-    has = site_of(function) != 0;
+    fails = may_fail(site_of(function));
     inside = false;
-    return has;
+    return fails;
 }
 
 #define FAIL_MEMORY(name)                                                            \
     static unsigned long n_calls;                                                    \
-    if (!inside && (memory_is_gone ? has_site(name) : strike(name, &n_calls) > 0)) { \
+    if (!inside && (memory_is_gone ? fails_too(name) : strike(name, &n_calls) > 0)) { \
         memory_is_gone = from_there_on;                                              \
         errno = ENOMEM;                                                              \
         return NULL;                                                                 \
