@@ -7,13 +7,16 @@
 #include "base/log.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
+#include "relocate/move-extents.h"
 #include "relocate/relocate.h"
 #include "state/packs.h"
 #include "view/devices.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     OPTION_DRY_RUN = 1,
@@ -56,7 +59,21 @@ static void work_done(Work *w)
 
 static bool is_suitable(const Work *w, const Volume *v)
 {
-    return strcmp(v->fstype, "ext4") == 0 && v->uuid[0] && (v->seeks_slowly || w->force);
+    return strcmp(v->fstype, "ext4") == 0 && v->uuid[0] && (v->seeks_slowly || w->force) &&
+           filesystem_has_journal(v->block_dev);
+}
+
+/* Opens the root directory of the volume. Returns the descriptor, or -ENOENT if the mount point is
+ * now something else, or another negative errno. */
+static int open_root(const Volume *v)
+{
+    _cleanup_close_ int fd =
+            open(v->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_dev == v->st_dev ? TAKE_FD(fd) : -ENOENT;
 }
 
 static int add_volume(Work *w, const Pack *p, uint32_t volume)
@@ -69,8 +86,8 @@ static int add_volume(Work *w, const Pack *p, uint32_t volume)
             !is_suitable(w, v))
             continue;
         if (x->root_fd < 0)
-            x->root_fd = open(v->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return x->root_fd < 0 ? -errno : relocate_add_pack(x, p, volume);
+            x->root_fd = open_root(v);
+        return x->root_fd < 0 ? x->root_fd : relocate_add_pack(x, p, volume);
     }
     return 0;
 }
@@ -264,6 +281,9 @@ static int run(Context *c)
     if (k < 0)
         return k;
     make_tables(&w);
+    /* The kernel sends SIGIO if somebody opens a file while the lease on it is tried
+     * (relocate/relocate.c). */
+    (void)signal(SIGIO, SIG_IGN);
     r = load(&w);
     for (size_t i = 0; r >= 0 && i < w.volumes.n; i++)
         if (w.filesystems[i].n_files > 0)

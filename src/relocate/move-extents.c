@@ -2,12 +2,34 @@
 
 #include "relocate/move-extents.h"
 
+#include "device/block-device.h"
+
+#include <endian.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
 
 /* How often space is allocated to find fewer runs. */
 #define ATTEMPTS_MAX 8U
+
+/* The kernel moves at most this many bytes in one call, because it looks for no signal meanwhile.
+ */
+#define STEP_BYTES (UINT64_C(4) << 20)
+
+/* Documentation/filesystems/ext4/super.rst: the superblock begins at 1024 bytes, and
+ * s_feature_compat lies at 0x5c in it. */
+#define FEATURE_COMPAT_AT  (1024 + 0x5c)
+#define COMPAT_HAS_JOURNAL 0x4U
+
+bool filesystem_has_journal(uint64_t block_dev)
+{
+    _cleanup_close_ int fd = block_device_open(block_dev);
+    uint32_t features;
+
+    return fd >= 0 &&
+           pread(fd, &features, sizeof(features), FEATURE_COMPAT_AT) == (ssize_t)sizeof(features) &&
+           le32toh(features) & COMPAT_HAS_JOURNAL;
+}
 
 /* fs/ext4/ext4.h; no header of the user space has them. The numbers are blocks. */
 struct move_extent {
@@ -45,11 +67,16 @@ static int allocate(int root_fd, uint64_t bytes, int *ret, ExtentList *extents)
     return r;
 }
 
-static bool have_space(int root_fd, uint64_t bytes)
+/* Returns whether one donor more fits. Only the donor that is used may take the last free space:
+ * `first` says that there is none yet. */
+static bool have_space(int root_fd, uint64_t bytes, bool first)
 {
     struct statvfs s;
 
-    return fstatvfs(root_fd, &s) >= 0 && (uint64_t)s.f_bavail * s.f_frsize >= bytes + bytes / 10;
+    if (fstatvfs(root_fd, &s) < 0)
+        return false;
+    return (uint64_t)s.f_bavail * s.f_frsize >=
+           bytes + (first ? bytes / 10 : bytes + (uint64_t)s.f_blocks * s.f_frsize / 20);
 }
 
 int donor_make(int root_fd, uint64_t bytes, int *ret, ExtentList *extents)
@@ -58,7 +85,7 @@ int donor_make(int root_fd, uint64_t bytes, int *ret, ExtentList *extents)
     size_t n = 0, best_runs = SIZE_MAX;
 
     /* The donors of earlier attempts stay allocated, so that the next one gets other space. */
-    while (n < ATTEMPTS_MAX && best_runs > 1 && have_space(root_fd, bytes)) {
+    while (n < ATTEMPTS_MAX && best_runs > 1 && have_space(root_fd, bytes, n == 0)) {
         _cleanup_extent_list_ ExtentList l = {0};
 
         r = allocate(root_fd, bytes, &fds[n], &l);
@@ -95,7 +122,7 @@ int move_extents(int fd, int donor_fd, uint64_t offset, uint64_t donor_offset, u
                 .donor_fd = (uint32_t)donor_fd,
                 .orig_start = at,
                 .donor_start = donor_offset / s.f_bsize + at - offset / s.f_bsize,
-                .len = end - at,
+                .len = MIN(end - at, MAX(STEP_BYTES / s.f_bsize, UINT64_C(1))),
         };
 
         if (ioctl(fd, EXT4_IOC_MOVE_EXT, &m) < 0)

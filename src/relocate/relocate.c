@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define CHECKSUM_BYTES (UINT64_C(1024) * 1024)
 
@@ -123,32 +124,47 @@ static int read_running(const Relocate *x, Running *ret)
 {
     _cleanup_closedir_ DIR *d = NULL;
     const struct dirent *e;
-    struct stat root, st;
+    struct stat root;
     int r = directory_open(AT_FDCWD, "/proc", 0, &d);
 
     if (r >= 0 && fstat(x->root_fd, &root) < 0)
         r = -errno;
     while (r >= 0 && (e = directory_next(d))) {
         char path[NAME_MAX + 16];
+        struct statx st;
 
+        /* The program may lie on a filesystem that does not answer. */
         snprintf(path, sizeof(path), "/proc/%s/exe", e->d_name);
-        if (e->d_name[0] < '0' || e->d_name[0] > '9' || stat(path, &st) < 0 ||
-            st.st_dev != root.st_dev)
+        if (e->d_name[0] < '0' || e->d_name[0] > '9' ||
+            statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &st) < 0 ||
+            makedev(st.stx_dev_major, st.stx_dev_minor) != root.st_dev)
             continue;
         r = grow_array(&ret->inodes, &ret->allocated, ret->n + 1, sizeof(*ret->inodes));
         if (r >= 0)
-            ret->inodes[ret->n++] = st.st_ino;
+            ret->inodes[ret->n++] = st.stx_ino;
     }
     return r;
 }
 
-/* Returns true if a process has the file open for writing: the kernel then grants no read lease. */
+/* Returns true if a process has the file open for writing: the kernel then grants no read lease.
+ * The caller ignores SIGIO, which the kernel sends if somebody opens the file for writing
+ * meanwhile. */
 static bool is_written(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
         return errno == EAGAIN;
     (void)fcntl(fd, F_SETLEASE, F_UNLCK);
     return false;
+}
+
+/* The donor has blocks for holes, too, and a sparse file may be larger than the disk. */
+static bool has_holes(const RelocateFile *f, const ExtentList *extents)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < extents->n; i++)
+        bytes += extents->extents[i].length;
+    return bytes < le64toh(f->planned.size);
 }
 
 /* Opens the file for reading. Returns the descriptor, or -1 and the reason in *ret. Allocates
@@ -174,7 +190,8 @@ static int open_movable(const Relocate *x, const RelocateFile *f, const Running 
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0 || flags & ATTRIBUTES || !(flags & FS_EXTENT_FL))
         return -1;
     *ret = RELOCATE_SKIP_UNPLACED;
-    if (extents_read(fd, EXTENTS_PER_FILE_MAX, extents) < 0 || extents->n_skipped > 0)
+    if (extents_read(fd, EXTENTS_PER_FILE_MAX, extents) < 0 || extents->n_skipped > 0 ||
+        has_holes(f, extents))
         return -1;
     return TAKE_FD(fd);
 }
@@ -380,7 +397,10 @@ static int verify_file(const Relocate *x, RelocateFile *f)
         r = checksum(x, f, fd, &sum);
     if (r < 0)
         return r;
-    f->differs = sum != f->checksum;
+    /* A file that was changed while it was read has another change time now. */
+    closep(&fd);
+    fd = open_planned(x->root_fd, f->path, &f->planned, true, &why);
+    f->differs = fd >= 0 && sum != f->checksum;
     return f->differs ? -EBADMSG : 0;
 }
 

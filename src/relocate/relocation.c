@@ -38,15 +38,12 @@ static int order(const RelocationPart *needed, size_t n, size_t n_files, Ordered
     return 0;
 }
 
-/* Replaces the file's parts, the last ones of the list, by the whole file if half of it is needed.
- * Returns the new number of parts. */
-static size_t close_file(RelocationPart *parts, size_t first, size_t n, uint64_t end)
+/* Replaces the file's parts, the last ones of the list, by the whole file if half of its `end`
+ * bytes are needed. The gaps within the parts are not needed. Returns the new number of parts. */
+static size_t close_file(RelocationPart *parts, size_t first, size_t n, uint64_t needed,
+                         uint64_t end)
 {
-    uint64_t sum = 0;
-
-    for (size_t i = first; i < n; i++)
-        sum += parts[i].length;
-    if (n == first || sum < end / 2)
+    if (n == first || needed < end / 2)
         return n;
     parts[first].offset = 0;
     parts[first].length = end;
@@ -59,6 +56,8 @@ int relocation_join(const RelocationPart *needed, size_t n, const uint64_t *size
     _cleanup_free_ Ordered *o = NULL;
     _cleanup_free_ RelocationPart *parts = calloc(n + 1, sizeof(*parts));
     size_t n_parts = 0, first = 0;
+    uint64_t sum = 0,
+             known = 0; /* needed bytes of the file, and up to which offset they are counted */
     int r = parts ? order(needed, n, n_files, &o) : -ENOMEM;
 
     if (r < 0)
@@ -71,19 +70,24 @@ int relocation_join(const RelocationPart *needed, size_t n, const uint64_t *size
         RelocationPart *last = n_parts > first ? &parts[n_parts - 1] : NULL;
 
         if (i > 0 && o[i - 1].part.file != file) {
-            n_parts = close_file(parts, first, n_parts, ALIGN_UP(sizes[o[i - 1].part.file], align));
+            n_parts = close_file(parts, first, n_parts, sum,
+                                 ALIGN_UP(sizes[o[i - 1].part.file], align));
             first = n_parts;
+            sum = known = 0;
             last = NULL;
         }
         if (begin >= end)
             continue;
+        sum += end - MIN(MAX(begin, known), end);
+        known = MAX(known, end);
         if (last && begin <= last->offset + last->length + RELOCATION_GAP)
             last->length = MAX(last->offset + last->length, end) - last->offset;
         else
             parts[n_parts++] = (RelocationPart){file, begin, end - begin};
     }
     if (n > 0)
-        n_parts = close_file(parts, first, n_parts, ALIGN_UP(sizes[o[n - 1].part.file], align));
+        n_parts =
+                close_file(parts, first, n_parts, sum, ALIGN_UP(sizes[o[n - 1].part.file], align));
     *ret = TAKE_PTR(parts);
     *ret_n = n_parts;
     return 0;

@@ -9,7 +9,7 @@ setup() {
     hs_setup
     HS_ROOT=$HS_MNT
     need_loop
-    need_command jq e2fsck chattr filefrag
+    need_command jq e2fsck chattr filefrag tune2fs
 }
 
 # planned [COMMAND…]: makes files in pieces of 16 KiB, runs the command, and plans a boot that reads
@@ -111,6 +111,28 @@ pieces() {
     [[ $stderr == *"cannot move the files: Read-only file system" ]]
     mount -o remount,rw "$HS_MNT"
     nothing_lost
+}
+
+@test "relocate: a filesystem without a journal is left alone" {
+    planned
+    hs_umount "$HS_MNT"
+    tune2fs -O ^has_journal "$HS_LOOP"
+    mount "$HS_LOOP" "$HS_MNT"
+    run -0 hs relocate --force
+    [ "$output" = "No pack reads from an ext4 filesystem on a disk that seeks slowly: nothing to do." ]
+    [ "$(pieces /usr/lib/liba.so)" -ge 8 ]
+}
+
+make_sparse() {
+    truncate -s 8M "$HS_MNT/usr/share/c"
+    touch -d '10 days ago' "$HS_MNT/usr/share/c"
+}
+
+@test "relocate: a sparse file stays" {
+    planned make_sparse
+    run -0 hs relocate --force --json=short
+    jq -e '[.skipped[] | [.path, .reason]] == [["usr/share/c", "without place"]]' <<<"$output"
+    [ "$(pieces /usr/lib/liba.so)" -eq 1 ]
 }
 
 @test "relocate: kills at any moment lose nothing" {

@@ -53,6 +53,25 @@ static void a_file_of_which_half_is_needed_moves_as_a_whole(void **state)
     assert_part(&parts[0], 0, 0, 8 * MIB);
 }
 
+static void gaps_are_not_needed(void **state)
+{
+    /* 4 KiB of each 256 KiB. */
+    const uint64_t sizes[] = {MIB};
+    const RelocationPart needed[] = {
+            {0, 0, 4 * KIB},
+            {0, 256 * KIB, 4 * KIB},
+            {0, 512 * KIB, 4 * KIB},
+            {0, 512 * KIB, 4 * KIB},
+    };
+    _cleanup_free_ RelocationPart *parts = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(relocation_join(needed, 4, sizes, 1, 4096, &parts, &n), 0);
+    assert_int_equal(n, 1);
+    assert_part(&parts[0], 0, 0, 516 * KIB);
+}
+
 static void touching_places_are_one_fragment(void **state)
 {
     const DeviceProfile *d = device_profile_of_class(DEVICE_CLASS_HDD);
@@ -80,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(parts_follow_the_first_use_of_their_files),
             cmocka_unit_test(a_file_of_which_half_is_needed_moves_as_a_whole),
+            cmocka_unit_test(gaps_are_not_needed),
             cmocka_unit_test(touching_places_are_one_fragment),
     };
 
