@@ -103,7 +103,8 @@ static void apply_group(int root_fd, const char *group, MemoryFacts *m)
     m->total_bytes = MIN(m->total_bytes, limit);
     m->free_bytes = MIN(m->free_bytes, left);
     /* The kernel reclaims the inactive part of the page cache at the limit. */
-    m->available_bytes = MIN(m->available_bytes, left + MIN(file, limit - left));
+    file = left + MIN(file, limit - left);
+    m->available_bytes = MIN(m->available_bytes, MAX(file, UINT64_C(1))); /* 0 means unknown */
 }
 
 int memory_facts_read_own(int root_fd, MemoryFacts *ret)

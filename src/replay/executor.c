@@ -667,7 +667,7 @@ static int run_workers(Replay *x, uint32_t descriptors)
     for (size_t i = 0; i < n; i++)
         failed = failed || workers[i].failed;
     lock(x);
-    x->result.resident = x->options.wait && r >= 0 && !failed;
+    x->result.resident = x->options.wait && r >= 0 && !failed && !x->stopped;
     unlock(x);
     workers_free(workers, n);
     return r;

@@ -29,16 +29,18 @@ typedef struct Sweep {
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Stops the replay if so little memory is available that it would evict what is in use. */
-static void check_memory(Replay *replay)
+/* Stops the replay if so little memory is available that it would evict what is in use. Returns
+ * whether it did. */
+static bool check_memory(Replay *replay)
 {
     MemoryFacts m;
 
     if (memory_facts_read_own(AT_FDCWD, &m) < 0 || !memory_facts_are_short(&m))
-        return;
+        return false;
     log_notice("headstart-replay: %" PRIu64 " MiB of memory are available: the rest is not read",
                m.available_bytes >> 20);
     replay_stop(replay);
+    return true;
 }
 
 /* The boot continues, so from here on the policy has the effect of `concurrent`. */
@@ -74,10 +76,8 @@ static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (s->gate && now >= s->deadline)
             end_hold(s, replay, report);
-        if (now >= check) {
-            check_memory(replay);
-            check = now + MEMORY_USEC;
-        }
+        if (now >= check)
+            check = check_memory(replay) ? USEC_INFINITY : now + MEMORY_USEC;
     }
     return true;
 }

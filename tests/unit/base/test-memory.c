@@ -59,6 +59,10 @@ static void the_limits_of_the_control_groups(void **state)
     assert_int_equal(m.free_bytes, 0);
     assert_int_equal(m.available_bytes, 4096);
     assert_true(memory_facts_are_short(&m));
+    /* Nothing is left: that is short, and not the 0 of an unknown number. */
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.stat", "inactive_file 0\n");
+    assert_int_equal(memory_facts_read_own(root.fd, &m), 0);
+    assert_true(memory_facts_are_short(&m));
     m.available_bytes = 0; /* not reported */
     assert_false(memory_facts_are_short(&m));
     assert_int_equal(test_root_remove(&root), 0);
