@@ -44,7 +44,7 @@ denied() {
 # calls: prints the names and numbers of all system calls of this architecture that the headers have.
 calls() {
     ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
-        sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort
+        sed -nE 's/^#define __NR_([a-z0-9_]+) \(?(__NR_SYSCALL_BASE ?\+ ?)?([0-9]+)\)?$/\1 \3/p' | sort
 }
 
 # numbers <NAMES: prints the numbers of these system calls on this architecture. Names that the
@@ -147,7 +147,7 @@ background() {
     local u p
     # The program refuses calls with a higher number than this (base/call-filter.h).
     local last=$(($(calls | sed -n 's/^openat2 //p') + 13))
-    calls | awk -v last="$last" '$2 <= last { print $1 }' >"$HS_TMP/calls"
+    calls | awk -v last="$last" '$2 <= last && $1 !~ /^(uretprobe|uprobe)$/ { print $1 }' >"$HS_TMP/calls"
     [ "$(wc -l <"$HS_TMP/calls")" -gt 250 ]
     for u in record:record,kill replay-boot:replay replay-login:replay replay-user@:replay learn:background \
         plan:background refresh:background bus:bus record-late:true; do
