@@ -123,18 +123,12 @@ static Table *predictions_table(const Evaluation *e)
 static Table *cost_table(const Evaluation *e)
 {
     static const Column columns[] = {
-            {"PREDICTOR", NULL, CELL_STRING},
-            {"READ", NULL, CELL_BYTES},
-            {"WASTED", NULL, CELL_BYTES},
-            {"WASTE", NULL, CELL_PROBABILITY},
-            {"LEAD", NULL, CELL_TIMESPAN},
-            {"I/O", NULL, CELL_TIMESPAN},
-            {"IN TIME", NULL, CELL_PROBABILITY},
-            {"STALL", NULL, CELL_TIMESPAN},
-            {"STATE", NULL, CELL_BYTES},
-            {"OBSERVE", NULL, CELL_NUMBER},
-            {"PREDICT", NULL, CELL_NUMBER},
-            {0},
+            {"PREDICTOR", NULL, CELL_STRING},    {"READ", NULL, CELL_BYTES},
+            {"WASTED", NULL, CELL_BYTES},        {"WASTE", NULL, CELL_PROBABILITY},
+            {"LEAD", NULL, CELL_TIMESPAN},       {"I/O", NULL, CELL_TIMESPAN},
+            {"IN TIME", NULL, CELL_PROBABILITY}, {"STALL", NULL, CELL_TIMESPAN},
+            {"STATE", NULL, CELL_BYTES},         {"OBSERVE", NULL, CELL_NUMBER},
+            {"PREDICT", NULL, CELL_NUMBER},      {0},
     };
     Table *t = table_new(columns);
 
@@ -305,8 +299,8 @@ static Table *predictor_table(const Evaluation *e)
         table_row(t, f.name, f.source, r->hit_rate, r->cache_hit_rate, r->accuracy, r->coverage,
                   r->first_right, r->n_scored, r->n_objects, r->n_selected, r->n_cached, r->n_late,
                   f.log_loss, r->n_log_loss, f.next_log_loss, r->n_reads, r->n_reads_used,
-                  r->read_bytes, r->wasted_bytes, r->waste, f.lead, f.io, f.in_time,
-                  f.stall, (uint64_t)r->state_bytes, r->n_observed, r->n_predicted, f.observe_usec,
+                  r->read_bytes, r->wasted_bytes, r->waste, f.lead, f.io, f.in_time, f.stall,
+                  (uint64_t)r->state_bytes, r->n_observed, r->n_predicted, f.observe_usec,
                   f.predict_usec, bins_table(r));
     }
     return t;

@@ -42,7 +42,7 @@ static LaunchExclusion exclude(const LaunchRecord *x, const LaunchRecord *before
 static int exclude_all(const LaunchRecords *l, Names *names, uint32_t *applications,
                        LaunchExclusion *exclusions)
 {
-    _cleanup_free_ const LaunchRecord **before = calloc(l->n + 1, sizeof(*before));
+    _cleanup_free_ const LaunchRecord **before = calloc(l->n + 1, sizeof(const LaunchRecord *));
 
     if (!before)
         return -ENOMEM;

@@ -18,9 +18,9 @@
  * A call site is the function and the nearest addresses of the program on the stack, up to four.
  * One address is not enough, because one call in grow_array() serves every table. Calls without the
  * program on the stack have no call site and are not listed. The loader makes such calls before
- * main(), and AddressSanitizer when a thread begins. AddressSanitizer would abort if they failed, so
- * they succeed below AddressSanitizer. Without AddressSanitizer they can fail by number: a program
- * without unwind tables is never seen on the stack.
+ * main(), and AddressSanitizer when a thread begins. AddressSanitizer would abort if they failed,
+ * so they succeed below AddressSanitizer. Without AddressSanitizer they can fail by number: a
+ * program without unwind tables is never seen on the stack.
  *
  * Each wrapper of a system call is declared here with six integer arguments, because the x86-64 and
  * arm64 ABI pass the arguments of all these calls in the same way. These declarations contradict
@@ -216,7 +216,8 @@ static int strike(const char *function, unsigned long *counter)
     if (listing) {
         if (site != 0 && is_new(site))
             put("list", function, *counter, site);
-    } else if (due && may_fail(site) && (failed_number > 0 || wanted_site == 0 || site == wanted_site)) {
+    } else if (due && may_fail(site) &&
+               (failed_number > 0 || wanted_site == 0 || site == wanted_site)) {
         if (failed_number++ == 0)
             put("failed", function, *counter, site);
         r = wanted_error;
@@ -283,12 +284,12 @@ static bool fails_too(const char *function)
     return fails;
 }
 
-#define FAIL_MEMORY(name)                                                            \
-    static unsigned long n_calls;                                                    \
+#define FAIL_MEMORY(name)                                                             \
+    static unsigned long n_calls;                                                     \
     if (!inside && (memory_is_gone ? fails_too(name) : strike(name, &n_calls) > 0)) { \
-        memory_is_gone = from_there_on;                                              \
-        errno = ENOMEM;                                                              \
-        return NULL;                                                                 \
+        memory_is_gone = from_there_on;                                               \
+        errno = ENOMEM;                                                               \
+        return NULL;                                                                  \
     }
 
 void *malloc(size_t size);
