@@ -78,6 +78,8 @@ static long emulate(int dir_fd, const char *name, const struct open_how *how)
     struct stat root, st;
     int at, root_fd, fd;
 
+    if (!name || !how)
+        return errno = EFAULT, -1;
     if (strlen(name) >= 4096)
         return errno = ENAMETOOLONG, -1;
     if (*name == '/' && how->resolve & RESOLVE_BENEATH)
