@@ -2,6 +2,8 @@
 
 #include "base/json-util.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 /* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
@@ -149,37 +151,13 @@ int json_writer_finish_line(JsonWriter *w, char **ret, size_t *ret_size)
     return finish(w, "}\n", ret, ret_size);
 }
 
-/* Returns the length of the valid UTF-8 sequence at s, or 0. */
-static size_t utf8_length(const unsigned char *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80             ? 1
-               : (s[0] & 0xe0) == 0xc0 ? 2
-               : (s[0] & 0xf0) == 0xe0 ? 3
-               : (s[0] & 0xf8) == 0xf0 ? 4
-                                       : 0;
-    uint32_t c;
-
-    if (n <= 1)
-        return n;
-    c = s[0] & (0x7fU >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        return 0;
-    return n;
-}
-
 bool json_is_utf8(const char *s)
 {
-    const unsigned char *c = (const unsigned char *)s;
+    uint32_t c;
     size_t n = 1;
 
-    for (; *c && n > 0; c += n)
-        n = utf8_length(c);
+    for (; *s && n > 0; s += n)
+        n = text_read_character(s, &c);
     return n > 0;
 }
 
@@ -189,17 +167,16 @@ char *json_escape_bytes(const char *s)
 
     if (!out)
         return NULL;
-    for (const unsigned char *c = (const unsigned char *)s; *c;) {
-        size_t n = utf8_length(c);
+    while (*s) {
+        uint32_t c;
+        size_t n = text_read_character(s, &c);
+        bool escape = n == 0 || c == '%' || c < 0x20 || c == 0x7f;
 
-        if (n == 0 || *c == '%' || *c < 0x20 || *c == 0x7f) {
-            p += sprintf(p, "%%%02X", *c);
-            c++;
-        } else {
-            memcpy(p, c, n);
-            p += n;
-            c += n;
-        }
+        for (n = MAX(n, (size_t)1); n > 0; n--, s++)
+            if (escape)
+                p += sprintf(p, "%%%02X", (unsigned char)*s);
+            else
+                *p++ = *s;
     }
     *p = 0;
     return out;

@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -60,6 +62,7 @@ void format_message(char *buf, size_t size, int error, const char *format, va_li
     }
     with_text[n] = 0;
     vsnprintf(buf, size, with_text, ap);
+    text_neutralize(buf);
     errno = saved;
 }
 

@@ -16,7 +16,9 @@
  * numbers the text states that meaning; strerror(3) would say "Argument list too long". */
 const char *error_text(int error);
 
-/* Like vsnprintf(3), but "%m" is error_text(error). Keeps errno. */
+/* Like vsnprintf(3), but "%m" is error_text(error). A name in the message cannot begin a line of
+ * its own or control a terminal: control characters become "?", see text_neutralize(). Keeps errno.
+ */
 void format_message(char *buf, size_t size, int error, const char *format, va_list ap)
         _printf_(4, 0);
 

@@ -5,6 +5,7 @@
 #include "base/rooted.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define MEMINFO_SIZE_MAX (1U << 16)
 #define CGROUPS          "/sys/fs/cgroup"
@@ -107,24 +108,78 @@ static void apply_group(int root_fd, const char *group, MemoryFacts *m)
     m->available_bytes = MIN(m->available_bytes, MAX(file, UINT64_C(1))); /* 0 means unknown */
 }
 
-int memory_facts_read_own(int root_fd, MemoryFacts *ret)
+/* Writes the path of the control group of this process into `group`. Returns false if there is none
+ * of version 2. */
+static bool find_group(int root_fd, char group[static CGROUP_PATH_MAX])
 {
     _cleanup_free_ char *text = NULL;
-    char group[CGROUP_PATH_MAX];
     const char *own;
-    int r = memory_facts_read(root_fd, ret);
 
-    if (r < 0 || rooted_read(root_fd, "/proc/self/cgroup", MEMINFO_SIZE_MAX, &text, NULL) < 0)
-        return r;
+    if (rooted_read(root_fd, "/proc/self/cgroup", MEMINFO_SIZE_MAX, &text, NULL) < 0)
+        return false;
     own = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
     if (!own)
-        return 0;
+        return false;
     own += strcspn(own, "/");
-    snprintf(group, sizeof(group), "%.*s", (int)strcspn(own, "\n"), own);
+    snprintf(group, CGROUP_PATH_MAX, "%.*s", (int)strcspn(own, "\n"), own);
+    return true;
+}
+
+int memory_facts_read_own(int root_fd, MemoryFacts *ret)
+{
+    char group[CGROUP_PATH_MAX];
+    int r = memory_facts_read(root_fd, ret);
+
+    if (r < 0 || !find_group(root_fd, group))
+        return r;
     for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
         *end = 0;
         apply_group(root_fd, group, ret);
     }
+    return 0;
+}
+
+void cache_facts_apply_group(const char *stat, CacheFacts *f)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+    f->inactive_bytes = find_count(stat, "inactive_file");
+    f->refaulted_bytes = find_count(stat, "workingset_refault_file") * page;
+    if (strstr(stat, "\npgsteal "))
+        f->evicted_bytes = find_count(stat, "pgsteal") * page;
+}
+
+int cache_facts_read_own(int root_fd, CacheFacts *ret)
+{
+    _cleanup_free_ char *meminfo = NULL, *vmstat = NULL;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), least = UINT64_MAX;
+    char group[CGROUP_PATH_MAX];
+    CacheFacts f = {0};
+    int r = rooted_read(root_fd, "/proc/meminfo", MEMINFO_SIZE_MAX, &meminfo, NULL);
+
+    if (r < 0)
+        return r;
+    if (find_kb(meminfo, "Inactive(file)", &f.inactive_bytes) < 0)
+        f.inactive_bytes = 0;
+    if (rooted_read(root_fd, "/proc/vmstat", MEMINFO_SIZE_MAX, &vmstat, NULL) >= 0) {
+        f.evicted_bytes = find_count(vmstat, "pgsteal_file") * page;
+        f.refaulted_bytes = find_count(vmstat, "workingset_refault_file") * page;
+    }
+    if (!find_group(root_fd, group))
+        group[0] = 0;
+    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+        _cleanup_free_ char *stat = NULL;
+        uint64_t limit;
+
+        *end = 0;
+        limit = MIN(read_limit(root_fd, group, "memory.max"),
+                    read_limit(root_fd, group, "memory.high"));
+        if (limit < least && read_group(root_fd, group, "memory.stat", &stat) >= 0) {
+            least = limit;
+            cache_facts_apply_group(stat, &f);
+        }
+    }
+    *ret = f;
     return 0;
 }
 

@@ -33,3 +33,18 @@ int memory_facts_read_own(int root_fd, MemoryFacts *ret);
  * than a twentieth of all memory, and less than MEMORY_SHORT_BYTES. If the available memory is not
  * known, the memory does not count as short. */
 bool memory_facts_are_short(const MemoryFacts *m);
+
+/* What happens to pages of the page cache that nobody has used yet. */
+typedef struct CacheFacts {
+    uint64_t inactive_bytes;                 /* they wait there for their first use */
+    uint64_t evicted_bytes, refaulted_bytes; /* since the machine started or the group was made */
+} CacheFacts;
+
+/* Replaces the facts by those of a control group. `stat` is the text of its memory.stat. Version 1
+ * does not count evicted pages, so that evicted_bytes stays. */
+void cache_facts_apply_group(const char *stat, CacheFacts *f);
+
+/* Reads the facts of the machine (/proc/meminfo, /proc/vmstat), or of the control group of this
+ * process, or above it, that has the lowest limit. Counters that the kernel does not have are 0.
+ * Returns 0, or the negative errno of reading /proc/meminfo. */
+int cache_facts_read_own(int root_fd, CacheFacts *ret);

@@ -36,10 +36,10 @@ DEFINE_TABLE(
 DEFINE_TO_STRING(
         Policy, policy, _POLICY_MAX, [POLICY_OFF] = "off", [POLICY_METADATA] = "metadata",
         [POLICY_CONCURRENT] = "concurrent", [POLICY_GATE] = "gate", [POLICY_IDLE] = "idle");
-DEFINE_TO_STRING(PolicyReason, policy_reason,
-                 _POLICY_REASON_MAX, [POLICY_REASON_UNKNOWN] = "unknown",
-                 [POLICY_REASON_CONFIGURED] = "configured", [POLICY_REASON_FASTEST] = "fastest",
-                 [POLICY_REASON_NO_GAIN] = "no gain", [POLICY_REASON_HARMFUL] = "harmful");
+DEFINE_TABLE(PolicyReason, policy_reason, _POLICY_REASON_MAX, [POLICY_REASON_UNKNOWN] = "unknown",
+             [POLICY_REASON_CONFIGURED] = "configured", [POLICY_REASON_FASTEST] = "fastest",
+             [POLICY_REASON_NO_GAIN] = "no gain", [POLICY_REASON_HARMFUL] = "harmful",
+             [POLICY_REASON_MEASURED] = "measured");
 DEFINE_TABLE(DeviceClass, device_class, _DEVICE_CLASS_MAX, [DEVICE_CLASS_UNKNOWN] = "unknown",
              [DEVICE_CLASS_HDD] = "hdd", [DEVICE_CLASS_SD] = "sd", [DEVICE_CLASS_EMMC] = "emmc",
              [DEVICE_CLASS_NETDISK] = "netdisk", [DEVICE_CLASS_SSD] = "ssd");

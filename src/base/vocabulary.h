@@ -42,6 +42,8 @@ typedef enum PolicyReason {
     POLICY_REASON_FASTEST,    /* it has the least predicted time */
     POLICY_REASON_NO_GAIN,    /* `off`: no policy gains more than it may cost */
     POLICY_REASON_HARMFUL,    /* `off`: sessions without replay were shown to take less time */
+    POLICY_REASON_MEASURED,   /* that of the pack before: sessions with it were measured to take
+                                 less time */
     _POLICY_REASON_MAX,
     _POLICY_REASON_INVALID = -EINVAL,
 } PolicyReason;
@@ -71,5 +73,6 @@ Stage stage_from_string(const char *s);
 const char *policy_to_string(Policy p);
 Policy policy_from_string(const char *s); /* "beside" is an alias of "concurrent" */
 const char *policy_reason_to_string(PolicyReason r);
+PolicyReason policy_reason_from_string(const char *s);
 const char *device_class_to_string(DeviceClass c);
 DeviceClass device_class_from_string(const char *s);

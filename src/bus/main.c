@@ -46,29 +46,42 @@ typedef struct Service {
     int system_fd;
     usec_t idle_usec;
     Snapshot snapshot;
-    usec_t read_usec; /* CLOCK_MONOTONIC; 0: never */
+    bool known;       /* the files could be read at least once */
+    usec_t read_usec; /* CLOCK_MONOTONIC, when the files were read last; 0: never */
+    int error;        /* of that reading */
 } Service;
 
-/* Runs before each message is handled: updates the figures that the properties show. */
-static int refresh(sd_bus_message *m, void *userdata, sd_bus_error *error)
+/* Updates the figures that the properties show. An error is reported once, not for each call,
+ * because any user can call. */
+static void refresh(Service *s)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);
-    Service *s = userdata;
     Snapshot fresh;
     int r;
 
-    if (!sd_bus_message_is_method_call(m, NULL, NULL) ||
-        (s->read_usec > 0 && now - s->read_usec < FRESH_USEC))
-        return 0;
+    if (s->read_usec > 0 && now - s->read_usec < FRESH_USEC)
+        return;
     r = snapshot_read(s->state_dir, s->system_fd, clock_now(CLOCK_REALTIME), &fresh);
-    if (r < 0) {
+    if (r < 0 && r != s->error)
         log_warning_errno(r, "headstart-bus: %s: %m", s->state_dir);
-        return s->read_usec > 0 ? 0 : r;
-    }
+    s->read_usec = now;
+    s->error = r;
+    if (r < 0)
+        return;
     snapshot_done(&s->snapshot);
     s->snapshot = fresh;
-    s->read_usec = now;
-    return 0;
+    s->known = true;
+}
+
+/* Runs before each message is handled. Returns 0 to handle it, or an error that the caller gets. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    Service *s = userdata;
+
+    if (!sd_bus_message_is_method_call(m, NULL, NULL))
+        return 0;
+    refresh(s);
+    return s->known ? 0 : s->error;
 }
 
 static int append_figures(sd_bus_message *reply, const StageFigures *f)
@@ -185,6 +198,12 @@ static const sd_bus_vtable vtable[] = {
         FIELD("State", "s", state),
         STAGE_FIELDS("Boot", boot),
         STAGE_FIELDS("Login", login),
+        FIELD("LaunchReplayed", "t", launch.n_replayed),
+        FIELD("LaunchControl", "t", launch.n_control),
+        FIELD("LaunchKnown", "b", launch.known),
+        FIELD("LaunchSaved", "d", launch.saved),
+        FIELD("LaunchSavedLow", "d", launch.saved_low),
+        FIELD("LaunchSavedHigh", "d", launch.saved_high),
         SD_BUS_METHOD("GetOwnLogins", "", "a{sv}", get_own_logins, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("GetHistory", "", "as", get_history, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
@@ -220,7 +239,7 @@ static int run(Service *s)
     int r = sd_bus_open_system(&bus);
 
     if (r >= 0)
-        r = sd_bus_add_filter(bus, NULL, refresh, s);
+        r = sd_bus_add_filter(bus, NULL, on_message, s);
     if (r >= 0)
         r = sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, s);
     if (r >= 0)

@@ -4,7 +4,7 @@
 
 #include "base/kernel.h"
 #include "base/rooted.h"
-#include "measure/benefit.h"
+#include "measure/launch-benefit.h"
 #include "state/packs.h"
 #include "state/state.h"
 #include "state/trace-store.h"
@@ -53,6 +53,27 @@ static int read_figures(const SessionRecord *sessions, size_t n, Stage stage, us
     return 0;
 }
 
+static int read_launches(int state_fd, usec_t now, LaunchFigures *ret)
+{
+    _cleanup_(launch_records_done) LaunchRecords records = {0};
+    _cleanup_launch_benefits_ LaunchBenefits benefits = {0};
+    const Effect *e = &benefits.all.effect;
+    int r = launches_read(state_fd, &records);
+
+    if (r >= 0)
+        r = launch_benefits_compute(&records, now, &benefits);
+    if (r < 0)
+        return r;
+    *ret = (LaunchFigures){
+            .n_replayed = e->n_replayed, .n_control = e->n_control, .known = e->known};
+    if (!e->known)
+        return 0;
+    ret->saved = e->saved;
+    ret->saved_low = e->saved_low;
+    ret->saved_high = e->saved_high;
+    return 0;
+}
+
 static const char *state_name(int state_fd, bool enabled)
 {
     _cleanup_trace_names_ TraceNames names = {0};
@@ -84,6 +105,8 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
         return r;
     s.state = r < 0 ? (s.enabled ? "empty" : "off") : state_name(fd, s.enabled);
     r = r < 0 ? 0 : history_read(fd, HISTORY_WINDOW, &s.history);
+    if (r >= 0 && fd >= 0)
+        r = read_launches(fd, now, &s.launch);
     if (r >= 0)
         r = read_figures(s.history.sessions, s.history.n, STAGE_BOOT, now, &s.boot);
     if (r >= 0)

@@ -19,10 +19,19 @@ typedef struct StageFigures {
     int harmful;
 } StageFigures;
 
+/* What replay gains when applications start, for all applications and users together. If `known` is
+ * 0, the shares are 0. */
+typedef struct LaunchFigures {
+    uint64_t n_replayed, n_control;
+    int known;
+    double saved, saved_low, saved_high;
+} LaunchFigures;
+
 typedef struct Snapshot {
     int enabled;       /* neither headstart=0 nor `headstart disable` */
     const char *state; /* "off", "empty", "recorded", "learned" or "ready" */
     StageFigures boot, login;
+    LaunchFigures launch;
     History history;
 } Snapshot;
 

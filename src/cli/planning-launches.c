@@ -15,6 +15,9 @@
 /* The largest number of packs for one user, and of packs for all users. */
 #define LAUNCH_PACKS_MAX 32U
 
+/* Progress is shown in these shares of the work for one user. */
+#define SHARES 1000U
+
 /* The largest number of files in one pack. A pack contains the likeliest files. The start of a
  * desktop application reads about 2,000 files. */
 #define LAUNCH_FILES_MAX 20000U
@@ -144,11 +147,13 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     if (r < 0)
         return cli_error(r, "cannot predict starts of applications: %m");
     for (size_t i = 0; r >= 0 && i < n && n_made < LAUNCH_PACKS_MAX; i++) {
+        progress_update(&p->progress, p->n_tried * SHARES + i * SHARES / n, p->n_to_try * SHARES);
         if (cycle_excludes(c->exclude, l[i].path))
             continue;
         r = make_pack(p, sum, uid, &l[i], w);
         n_made++;
     }
+    p->n_tried++;
     return r;
 }
 
@@ -174,6 +179,11 @@ int planning_make_launch_packs(Planning *p)
     int r = 0;
 
     if (p->model && p->c->config.launch_replay) {
+        p->n_tried = 0;
+        p->n_to_try = 1;
+        for (size_t i = 0; i < p->model->n_stages; i++)
+            p->n_to_try += p->model->stages[i].stage == STAGE_SESSION &&
+                           p->model->stages[i].uid != UID_INVALID;
         r = make_packs(p, UID_INVALID, &w);
         for (size_t i = 0; r >= 0 && i < p->model->n_stages; i++)
             if (p->model->stages[i].stage == STAGE_SESSION &&

@@ -13,9 +13,11 @@
 #include "command/cli-state.h"
 #include "model/ownership.h"
 #include "pack/pack-writer.h"
+#include "plan/exact-recording.h"
 #include "plan/plan-predict.h"
 #include "state/idle-boot.h"
 #include "state/packs.h"
+#include "state/rerecord.h"
 #include "view/benefits.h"
 
 #include <fcntl.h>
@@ -51,9 +53,16 @@ static int read_history(Planning *p)
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < b.history.n; i++)
-        if (b.history.sessions[i].stage == STAGE_BOOT)
-            p->boot_recorded = MAX(p->boot_recorded, b.history.sessions[i].start_realtime_usec);
+    for (size_t i = 0; i < b.history.n; i++) {
+        const SessionRecord *s = &b.history.sessions[i];
+
+        if (s->stage != STAGE_BOOT)
+            continue;
+        p->boot_recorded = MAX(p->boot_recorded, s->start_realtime_usec);
+        p->n_boots_replayed += session_was_replayed(s);
+        if (s->flags & SESSION_EXACT)
+            p->boot_exact = MAX(p->boot_exact, s->start_realtime_usec);
+    }
     for (Stage s = 0; s < _STAGE_MAX; s++) {
         p->benefits[s] = b.stages[s];
         p->control_intervals[s] =
@@ -149,6 +158,18 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
+/* Returns the salt of all packs of a stage. The packs of a user and of all users are replayed for
+ * the same login, so both must be off in a control session. */
+static uint64_t choose_stage_salt(Planning *p, Stage stage)
+{
+    char name[PACK_NAME_MAX];
+
+    if (!p->salt_known[stage])
+        p->salts[stage] = planning_choose_salt(p, packs_name(name, stage, UID_INVALID));
+    p->salt_known[stage] = true;
+    return p->salts[stage];
+}
+
 /* If the recording of most boots began only when headstartd started, the model lacks what the
  * system manager read before. In this case the function adds the objects of the shipped model.
  * Returns 0 or -ENOMEM. */
@@ -217,12 +238,24 @@ typedef struct PackJob {
     void *bytes;
     size_t size;
     Policy configured; /* _POLICY_INVALID: the planner chooses it */
+    Policy old;        /* of the pack that is to be replaced; _POLICY_INVALID: there is none */
 } PackJob;
 
 static void pack_job_done(PackJob *j)
 {
     pack_content_free(j->content);
     free(j->bytes);
+}
+
+/* Returns the policy of the pack that is to be replaced, or _POLICY_INVALID if there is none. */
+static Policy old_policy(const Planning *p, const char *name)
+{
+    _cleanup_free_ char *buf = NULL;
+    Pack old;
+
+    if (packs_read(p->state_fd, name, &buf, &old, NULL) < 0)
+        return _POLICY_INVALID;
+    return (Policy)old.header->policy;
 }
 
 static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
@@ -243,8 +276,29 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     };
     j->configured = configured_policy(p, stage);
     packs_name(j->name, stage, uid);
+    j->old = old_policy(p, j->name);
     snprintf(j->what, sizeof(j->what), "%.*s", (int)strcspn(j->name, "."), j->name);
-    j->parameters.salt = planning_choose_salt(p, j->name);
+    j->parameters.salt = choose_stage_salt(p, stage);
+}
+
+/* Chooses the policy. A measured effect outweighs a prediction. Returns 0 or -ENOMEM. */
+static int choose_policy(const Planning *p, PackJob *j, StageMeasured measured)
+{
+    const Benefit *b = &p->benefits[j->stage];
+    PackContent *c = j->content;
+    int r = plan_predict(&p->volumes, &j->parameters, j->configured, measured, c);
+
+    if (r < 0 || (int)j->configured >= 0)
+        return r;
+    if (benefit_is_harmful(b, j->uid)) {
+        c->policy = POLICY_OFF;
+        c->reason = POLICY_REASON_HARMFUL;
+    } else if ((int)j->old >= 0 && j->old != c->policy &&
+               benefit_keeps(b, j->old, c->predicted_usec[j->old], c->predicted_usec[c->policy])) {
+        r = plan_predict(&p->volumes, &j->parameters, j->old, measured, c);
+        c->reason = POLICY_REASON_MEASURED;
+    }
+    return r;
 }
 
 static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
@@ -260,13 +314,7 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
     if (r >= 0)
         r = plan_compile(located, &j->parameters, &j->content, &j->summary);
     if (r >= 0)
-        r = plan_predict(&p->volumes, &j->parameters, j->configured,
-                         (StageMeasured){prediction->ready, prediction->stalled}, j->content);
-    /* A measured effect outweighs a prediction. */
-    if (r >= 0 && (int)j->configured < 0 && benefit_is_harmful(&p->benefits[j->stage], j->uid)) {
-        j->content->policy = POLICY_OFF;
-        j->content->reason = POLICY_REASON_HARMFUL;
-    }
+        r = choose_policy(p, j, (StageMeasured){prediction->ready, prediction->stalled});
     if (r >= 0)
         r = pack_write(j->content, &j->bytes, &j->size);
     if (r < 0)
@@ -290,22 +338,12 @@ static int compile_what_fits(const Planning *p, PackJob *j, Prediction *predicti
     return r;
 }
 
-/* Returns the policy of the pack that is to be replaced, or _POLICY_INVALID if there is none. */
-static Policy old_policy(const Planning *p, const PackJob *j)
-{
-    _cleanup_free_ char *buf = NULL;
-    Pack old;
-
-    if (packs_read(p->state_fd, j->name, &buf, &old, NULL) < 0)
-        return _POLICY_INVALID;
-    return (Policy)old.header->policy;
-}
-
 /* Sends an entry to the journal if the policy has changed. Prints nothing, because `headstart plan`
  * shows the policy in its table. */
-static void log_policy(const PackJob *j, Policy old)
+static void log_policy(const PackJob *j)
 {
     const PackContent *new = j->content;
+    Policy old = j->old;
     char message[256];
     JournalEntry e;
 
@@ -321,21 +359,47 @@ static void log_policy(const PackJob *j, Policy old)
     (void)journal_take(&e, message);
 }
 
+/* Requests an exact recording of the next boot if one is due. ControlInterval=0 excludes it as it
+ * excludes control sessions, because that boot is not replayed. Returns 0, or an error that was
+ * reported. */
+static int request_exact_recording(const Planning *p, const PackJob *j)
+{
+    unsigned kb = 0;
+    int r;
+
+    if (strcmp(p->root, "/") != 0 || p->c->config.control_interval == 0 ||
+        !exact_recording_is_due(j->content->policy, p->n_boots_replayed, p->boot_recorded,
+                                p->boot_exact, clock_now(CLOCK_REALTIME)))
+        return 0;
+    for (size_t i = 0; i < p->volumes.n; i++)
+        if (strcmp(p->volumes.volumes[i].mountpoint, "/") == 0)
+            kb = exact_recording_read_ahead(&p->volumes.volumes[i].profile,
+                                            p->volumes.volumes[i].read_ahead_kb);
+    if (kb == 0)
+        return 0;
+    r = rerecord_write(p->state_fd, STAGE_BOOT, UID_INVALID, kb);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_RERECORD "boot: %m", p->c->state);
+    /* Early boot may see the copy of the boot pack but not the request. */
+    return cli_state_update_early_pack(p->c, p->state_fd, NULL, 0);
+}
+
 static int write_pack(const Planning *p, const PackJob *j)
 {
-    Policy old = old_policy(p, j);
     int r = packs_write(p->state_fd, j->name, j->bytes, j->size);
 
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
-    log_policy(j, old);
+    log_policy(j);
     if (j->stage == STAGE_BOOT) {
-        /* cli_state_update_early_pack() reports its errors itself. */
-        (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
         r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boot_recorded,
                                                         clock_now(CLOCK_REALTIME)));
+        /* cli_state_update_early_pack() reports its errors itself. */
+        (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
     }
-    return r < 0 ? cli_error(r, "%s/" STATE_IDLE_BOOT ": %m", p->c->state) : 0;
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_IDLE_BOOT ": %m", p->c->state);
+    return j->stage == STAGE_BOOT ? request_exact_recording(p, j) : 0;
 }
 
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid)

@@ -6,6 +6,7 @@
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
+#include "command/progress.h"
 #include "command/systemctl.h"
 
 #include <fcntl.h>
@@ -60,10 +61,12 @@ static int set_mark(const Context *c, bool disabled)
 }
 
 /* Runs systemctl. Returns 0, or an error that systemctl or this function has reported. */
-static int systemctl(const char *const *arguments)
+static int systemctl(const Context *c, const char *const *arguments)
 {
+    Progress progress = progress_start("Waiting for systemd", c->quiet);
     int r = systemctl_run(arguments, false);
 
+    progress_done(&progress);
     if (r < 0)
         return cli_error(r, "cannot run systemctl: %m");
     return r > 0 ? cli_error(EIO, "systemctl %s failed", arguments[0]) : 0;
@@ -85,9 +88,9 @@ static int switch_units(const Context *c, bool enable, bool now)
 
     if (asprintf(&root, ROOT_ARGUMENT "%s", c->root) < 0)
         return cli_error(ENOMEM, "%m");
-    r = systemctl(
-            (const char *const[]){enable ? "enable" : "disable", "--quiet", root, ENABLED, NULL});
-    return r < 0 || !now ? r : systemctl(enable ? start : stop);
+    r = systemctl(c, (const char *const[]){enable ? "enable" : "disable", "--quiet", root, ENABLED,
+                                           NULL});
+    return r < 0 || !now ? r : systemctl(c, enable ? start : stop);
 }
 
 int switch_headstart(Context *c, bool enable)

@@ -63,7 +63,7 @@ static int run(Context *c)
     checks_add_machine(&checks, c);
     checks_add_early(&checks, c, fd);
     progress = progress_start("Checking the files of the packs", c->quiet);
-    checks_add_thorough(&checks, c, fd, &b);
+    checks_add_thorough(&checks, c, fd, &b, &progress);
     progress_done(&progress);
     if (checks.failed)
         return cli_error(ENOMEM, "%m");

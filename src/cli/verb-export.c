@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 
 #include <string.h>
 
@@ -25,13 +26,16 @@ static int export(const Context *c, const char *output, int prune)
     _cleanup_model_ Model *m = NULL, *portable = NULL;
     _cleanup_free_ char *error = NULL;
     _cleanup_close_ int fd = -EBADF;
+    Progress progress;
     int r = cli_state_open(c, false, &fd);
 
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was recorded yet", c->state);
     if (r < 0)
         return r;
+    progress = progress_start("Reading the model", c->quiet);
     r = state_load_model(fd, &m, &error);
+    progress_done(&progress);
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state,
                          r == -ENOENT ? "nothing was learned yet (headstart learn)"

@@ -32,17 +32,19 @@ static const Column columns[] = {
         {"UID", "uid", CELL_COUNT},
         {"TOOK", "ready_usec", CELL_TIMESPAN},
         {"REPLAY", "replay", CELL_STRING},
-        {"READ", "replay_data_bytes", CELL_BYTES},
-        {"STALLED", "io_some_usec", CELL_TIMESPAN},
-        {"READS", "disk_reads", CELL_COUNT},
+        {NULL, "replay_data_bytes", CELL_BYTES},
+        {NULL, "io_some_usec", CELL_TIMESPAN},
+        {NULL, "disk_reads", CELL_COUNT},
         {"FROM DISK", "disk_read_bytes", CELL_BYTES},
         {"HITS", "hit_bytes", CELL_BYTES},
         {"WASTE", "waste_bytes", CELL_BYTES},
         {"MISSES", "miss_bytes", CELL_BYTES},
+        {"PER", NULL, CELL_STRING},
         {"NOT COMPARED", "left_out", CELL_STRING},
         {NULL, "boot_id", CELL_STRING},
         {NULL, "flags", CELL_JSON},
         {NULL, "policy", CELL_STRING},
+        {NULL, "reason", CELL_STRING},
         {NULL, "outcome", CELL_STRING},
         {NULL, "replayed", CELL_BOOLEAN},
         {NULL, "usage", CELL_STRING},
@@ -101,13 +103,14 @@ static void add_row(Table *t, const SessionRecord *s, SessionExclusion e)
               s->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)s->uid, s->ready_usec,
               replay_word(s), s->replay_data_bytes, s->io_some_usec, s->disk_reads,
               s->disk_read_bytes, u->hit_bytes, u->waste_bytes, u->miss_bytes,
-              session_exclusion_to_string(e), known(s->boot_id), flags_json(s->flags),
-              policy_to_string(s->policy), known(s->outcome), (int)session_was_replayed(s),
-              usage_source_to_string(u->source), u->hit_files, u->waste_files, u->miss_files,
-              s->firmware_usec, s->loader_usec, s->kernel_usec, s->initrd_usec, s->finished_usec,
-              s->io_full_usec, s->replay_usec, s->replay_files, s->replay_metadata_bytes,
-              s->predicted_usec, s->memory_bytes, s->packages_usec, known(s->kernel),
-              known(s->distribution), known(s->device), known(s->scheduler));
+              usage_source_unit(u->source), session_exclusion_to_string(e), known(s->boot_id),
+              flags_json(s->flags), policy_to_string(s->policy), known(s->reason),
+              known(s->outcome), (int)session_was_replayed(s), usage_source_to_string(u->source),
+              u->hit_files, u->waste_files, u->miss_files, s->firmware_usec, s->loader_usec,
+              s->kernel_usec, s->initrd_usec, s->finished_usec, s->io_full_usec, s->replay_usec,
+              s->replay_files, s->replay_metadata_bytes, s->predicted_usec, s->memory_bytes,
+              s->packages_usec, known(s->kernel), known(s->distribution), known(s->device),
+              known(s->scheduler));
 }
 
 static int print(const Context *c, const History *h, Stage only, uint64_t limit)
@@ -240,8 +243,8 @@ const Verb verb_history = {
         .summary = "Show what each boot and login took",
         .description =
                 "Hits are data of the pack that the session used, waste was not used, and misses\n"
-                "were read and are not in the pack. They were observed for each file in a session\n"
-                "with replay, and for each page in one without.",
+                "were read and are not in the pack. Hits and waste were observed per file in a\n"
+                "session with replay, and per page in one without. Misses are always per page.",
         .options = options,
         .run = run,
 };

@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static int import(const Context *c, char **files, int n, Model **ret)
 {
+    _cleanup_(progress_done) Progress progress = {0};
     _cleanup_model_ Model *sum = NULL, *own = NULL;
     usec_t now = clock_now(CLOCK_REALTIME);
     _cleanup_free_ char *error = NULL;
@@ -22,6 +24,7 @@ static int import(const Context *c, char **files, int n, Model **ret)
         r = cli_state_lock(c, fd);
     if (r < 0)
         return r;
+    progress = progress_start("Importing", c->quiet);
     r = state_load_model(fd, &own, &error);
     if (r < 0 && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : error_text(r));
@@ -33,6 +36,7 @@ static int import(const Context *c, char **files, int n, Model **ret)
     for (int i = 0; i < n; i++) {
         Model *m;
 
+        progress_update(&progress, (uint64_t)i, (uint64_t)n);
         r = models_load(files[i], now, &m);
         if (r >= 0)
             r = models_add(&sum, m, files[i]);

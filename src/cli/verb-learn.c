@@ -228,7 +228,7 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
     int r;
 
     block_requests(&before);
-    r = attempt_begin(dir_fd, name, l->boot_id, ATTEMPT_ONCE);
+    r = attempt_begin(dir_fd, name, l->boot_id, ATTEMPT_TRACE);
     if (r > 0)
         r = refuse_trace(l, dir_fd, name, shown, true,
                          "learning was killed while it read this file");
@@ -293,7 +293,7 @@ static int learn_state(Learning *l)
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* Like state_load_model(). Returns -E2BIG also if earlier runs were killed while they read the
- * model (ATTEMPT_TWICE). *ret_at_fault becomes true if the content of the model is the cause of the
+ * model (ATTEMPT_MODEL). *ret_at_fault becomes true if the content of the model is the cause of the
  * failure. */
 static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
 {
@@ -301,7 +301,7 @@ static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
     int r;
 
     block_requests(&before);
-    r = attempt_begin(l->state_fd, STATE_MODEL, l->boot_id, ATTEMPT_TWICE);
+    r = attempt_begin(l->state_fd, STATE_MODEL, l->boot_id, ATTEMPT_MODEL);
     if (r > 0) {
         *ret_error = strdup("learning was killed while it read this file");
         *ret_at_fault = true;

@@ -89,37 +89,49 @@ static const SessionRecord *newest(const Benefits *b, Stage stage)
     return NULL;
 }
 
-/* Writes one figure of the newest session of each stage. */
+/* Writes one figure of the newest session of each stage. `observed` returns the value of the label
+ * that says how the figure was observed; NULL: the figure has no such label. */
 static void write_newest(FILE *f, const Benefits *b, const char *name, const char *unit,
-                         const char *help, size_t offset, double scale)
+                         const char *help, size_t offset, double scale,
+                         const char *(*observed)(UsageSource s))
 {
     family(f, name, unit, help);
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
         const SessionRecord *x = newest(b, s);
         uint64_t value = x ? *(const uint64_t *)((const char *)x + offset) : SESSION_UNKNOWN;
+        const char *word = x && observed ? observed(x->usage.source) : NULL;
+        char label[32] = "";
 
+        if (word)
+            snprintf(label, sizeof(label), ",observed_per=\"%s\"", word);
         if (value != SESSION_UNKNOWN)
-            sample(f, name, s, "", (double)value * scale);
+            sample(f, name, s, label, (double)value * scale);
     }
+}
+
+static const char *always_page(UsageSource s)
+{
+    return s == USAGE_NONE ? NULL : "page";
 }
 
 static void write_sessions(FILE *f, const Benefits *b)
 {
-#define NEWEST(name, unit, help, field, scale) \
-    write_newest(f, b, name, unit, help, offsetof(SessionRecord, field), scale)
-    NEWEST("last_ready_seconds", "seconds", "Time of the newest session.", ready_usec, 1e-6);
+#define NEWEST(name, unit, help, field, scale, observed) \
+    write_newest(f, b, name, unit, help, offsetof(SessionRecord, field), scale, observed)
+    NEWEST("last_ready_seconds", "seconds", "Time of the newest session.", ready_usec, 1e-6, NULL);
     NEWEST("last_stalled_seconds", "seconds",
-           "Time for which tasks waited for I/O in the newest session.", io_some_usec, 1e-6);
+           "Time for which tasks waited for I/O in the newest session.", io_some_usec, 1e-6, NULL);
     NEWEST("last_read_bytes", "bytes", "Bytes read from the disk in the newest session.",
-           disk_read_bytes, 1);
+           disk_read_bytes, 1, NULL);
     NEWEST("last_replayed_bytes", "bytes", "Bytes that replay read for the newest session.",
-           replay_data_bytes, 1);
+           replay_data_bytes, 1, NULL);
     NEWEST("last_hit_bytes", "bytes", "Data of the pack that the newest session used.",
-           usage.hit_bytes, 1);
+           usage.hit_bytes, 1, usage_source_unit);
     NEWEST("last_waste_bytes", "bytes", "Data of the pack that the newest session did not use.",
-           usage.waste_bytes, 1);
+           usage.waste_bytes, 1, usage_source_unit);
     NEWEST("last_miss_bytes", "bytes",
-           "Data that the newest session read and that is not in the pack.", usage.miss_bytes, 1);
+           "Data that the newest session read and that is not in the pack.", usage.miss_bytes, 1,
+           always_page);
 }
 
 static void write_problems(FILE *f, const Checks *checks)

@@ -189,8 +189,6 @@ static int make_packs(Planning *p, const Request *q)
         r = planning_remove_files(p, is_stale, p);
     if (r >= 0 && q->only != STAGE_BOOT)
         r = make_user_packs(p, q->user);
-    if (r >= 0 && q->only < 0 && everyone && !p->dry_run)
-        r = planning_make_launch_packs(p);
     return r;
 }
 
@@ -223,6 +221,11 @@ static int run(Context *c)
     p.progress = progress_start("Planning", c->quiet);
     r = make_packs(&p, &q);
     progress_done(&p.progress);
+    if (r >= 0 && q.only < 0 && q.user == UID_INVALID && !p.dry_run) {
+        p.progress = progress_start("Planning starts of applications", c->quiet);
+        r = planning_make_launch_packs(&p);
+        progress_done(&p.progress);
+    }
     if (r < 0)
         return r;
     if (p.n_planned == 0 && p.n_failed == 0 && p.n_launch_packs == 0)

@@ -4,8 +4,10 @@
 
 #include "base/atomic-file.h"
 #include "base/log.h"
+#include "base/read-ahead.h"
 #include "cli/capability.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 #include "record/recorder.h"
 #include "state/trace-store.h"
 #include "trace/trace-json.h"
@@ -173,8 +175,9 @@ static int open_recorder(Recording *x)
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
     /* With an output file, `store` is NULL, and the trace may contain the names of all files: the
      * user has chosen where they are written. */
-    RecorderOptions o = {
-            .root = x->c->root, .exact = x->exact, .store = x->output ? NULL : x->c->state};
+    RecorderOptions o = {.root = x->c->root,
+                         .exact_kb = x->exact ? READ_AHEAD_EXACT_KB : 0,
+                         .store = x->output ? NULL : x->c->state};
     _cleanup_free_ char *error = NULL;
     char missing[128];
     int r;
@@ -263,6 +266,7 @@ static int record(Recording *x, char **command)
     _cleanup_free_ char *name = NULL;
     _cleanup_trace_ Trace *t = NULL;
     uint32_t uid = x->stage == STAGE_BOOT ? TRACE_NONE : (uint32_t)getuid();
+    Progress progress;
     int k, error;
 
     k = recorder_begin_stage(x->recorder, x->stage, uid);
@@ -281,7 +285,9 @@ static int record(Recording *x, char **command)
         cli_error(error, "%s: %m", command[0]);
         return x->exit_status;
     }
+    progress = progress_start("Making the trace", x->c->quiet);
     k = recorder_end_stage(x->recorder, &t);
+    progress_done(&progress);
     if (k < 0)
         return cli_error(k, "cannot make the trace: %m");
     k = write_trace(x, t, &name);

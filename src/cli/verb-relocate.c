@@ -191,16 +191,17 @@ static int report(const Relocate *x, int error)
 
 static int relocate_filesystem(Work *w, Relocate *x)
 {
+    Progress progress = progress_start("Examining files", w->c->quiet);
     RelocationCost before;
     uint64_t n_skipped = 0;
-    int r = relocate_inspect(x);
+    int r = relocate_inspect(x, show_progress, &progress);
 
+    progress_done(&progress);
     if (r < 0)
         return cli_error(r, "%s: %m", x->target);
     before = x->before;
     if (!w->dry_run && (w->force || before.usec - x->after.usec >= GAIN_MIN_USEC)) {
-        Progress progress = progress_start("Moving files", w->c->quiet);
-
+        progress = progress_start("Moving files", w->c->quiet);
         r = relocate_run(x, show_progress, &progress);
         progress_done(&progress);
         w->n_moved += x->moved_bytes > 0;

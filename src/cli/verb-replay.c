@@ -171,6 +171,8 @@ static int run(Context *c)
     /* --quiet drops the summary and keeps the errors. */
     if (c->quiet && !freopen("/dev/null", "w", stdout))
         return cli_error(errno, "/dev/null: %m");
+    if (!q.dry_run)
+        return cli_run_program(a.items, "Reading the pack", c->quiet);
     execv(program, a.items);
     return cli_error(errno, "%s: %m", program);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 #include "report/page.h"
 #include "view/launch-history.h"
 #include "view/plot-data.h"
@@ -183,6 +184,7 @@ static int run(Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
     _cleanup_(report_done) Report report = {.c = c};
+    _cleanup_(progress_done) Progress progress = {0};
     const char *value, *output = NULL;
     usec_t now = clock_now(CLOCK_REALTIME);
     int k, r;
@@ -196,6 +198,7 @@ static int run(Context *c)
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was recorded yet", c->state);
     report.state_fd = fd;
+    progress = progress_start("Drawing", c->quiet);
     if (r >= 0)
         r = read_history(&report, now);
     if (r >= 0)
@@ -204,6 +207,7 @@ static int run(Context *c)
         r = read_timelines(&report);
     if (r >= 0 && !report.visible)
         r = read_model(&report);
+    progress_done(&progress);
     return r < 0 ? r : write_page(&report, now, output);
 }
 

@@ -3,7 +3,9 @@
 /* headstart rerecord: records again, at the next boot (headstartd reads the request) or now. */
 
 #include "base/atomic-file.h"
+#include "base/read-ahead.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 #include "command/systemctl.h"
 #include "state/rerecord.h"
 
@@ -97,7 +99,8 @@ static int write_requests(const Context *c, const Request *q)
     int r = cli_state_open(c, true, &fd);
 
     for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
-        r = q->stages & 1U << s ? rerecord_write(fd, s, q->uid, q->exact) : 0;
+        r = q->stages & 1U << s ? rerecord_write(fd, s, q->uid, q->exact ? READ_AHEAD_EXACT_KB : 0)
+                                : 0;
         if (r < 0)
             cli_error(r, "%s/%s: %m", c->state, rerecord_name(name, s));
     }
@@ -125,7 +128,9 @@ static int print(const Context *c, const Request *q)
 
 static int run(Context *c)
 {
+    static const char *const restart[] = {"restart", "headstart-record.service", NULL};
     Request q = {.stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN, .uid = UID_INVALID};
+    Progress progress;
     int r = parse_options(c, &q);
 
     if (r < 0)
@@ -139,8 +144,10 @@ static int run(Context *c)
     if (r < 0 || !q.now)
         return r;
     fflush(stdout);
-    execlp("systemctl", "systemctl", "restart", "headstart-record.service", NULL);
-    return cli_error(errno, "cannot run systemctl: %m");
+    progress = progress_start("Waiting for systemd", c->quiet);
+    r = systemctl_run(restart, false);
+    progress_done(&progress);
+    return r < 0 ? cli_error(r, "cannot run systemctl: %m") : r;
 }
 
 const Verb verb_rerecord = {

@@ -5,6 +5,7 @@
 #include "base/compressed-file.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "command/progress.h"
 #include "trace/trace-json.h"
 #include "view/show.h"
 
@@ -20,8 +21,9 @@ static const Option options[] = {
         {0},
 };
 
+/* Ends the progress before it prints. */
 static int show_bytes(const Context *c, const char *path, const char *buf, size_t size,
-                      uint64_t limit)
+                      uint64_t limit, Progress *progress)
 {
     _cleanup_trace_ Trace *trace = NULL;
     _cleanup_model_ Model *model = NULL;
@@ -37,6 +39,7 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         r = pack_open(buf, size, &pack, &reason);
         if (r < 0)
             return cli_error(r, "%s: bad pack (%s)", path, reason ? reason : error_text(r));
+        progress_done(progress);
         return show_pack(c, path, &pack, limit);
     }
 
@@ -45,15 +48,19 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
     if (buf[strspn(buf, " \t\r\n")] != '{')
         return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
     r = trace_from_json(buf, size, &trace, &error);
-    if (r >= 0)
+    if (r >= 0) {
+        progress_done(progress);
         return show_trace(c, path, trace, limit);
+    }
     if (r != -EMEDIUMTYPE)
         return cli_error(r, "%s: %s", path, error ? error : error_text(r));
     free(error);
     error = NULL;
     r = model_from_json(buf, size, &model, &error);
-    if (r >= 0)
+    if (r >= 0) {
+        progress_done(progress);
         return show_model(c, path, model, limit);
+    }
     if (r != -EMEDIUMTYPE)
         return cli_error(r, "%s: %s", path, error ? error : error_text(r));
     return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
@@ -61,6 +68,7 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
 
 static int run(Context *c)
 {
+    _cleanup_(progress_done) Progress progress = {0};
     _cleanup_free_ char *buf = NULL;
     uint64_t limit = 10;
     _cleanup_free_ char *error = NULL;
@@ -76,10 +84,11 @@ static int run(Context *c)
         return k;
     args = cli_arguments(c, &n);
 
+    progress = progress_start("Reading", c->quiet);
     r = compressed_file_load(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size, &error);
     if (r < 0)
         return cli_error(r, "%s: %s", args[0], error ? error : error_text(r));
-    return show_bytes(c, args[0], buf, size, limit);
+    return show_bytes(c, args[0], buf, size, limit, &progress);
 }
 
 const Verb verb_show = {

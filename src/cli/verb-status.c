@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart status: prints whether headstart is on, what it saves, what this boot replayed, how
+/* headstart status: reads whether headstart is on, what it saves, what this boot replayed, how
  * fresh the packs are, and which problems there are. It reads no whole trace or model, so that it
- * answers at once. Over 500 lines in one file: one table for each section of the output, and the
- * one list that prints them. */
+ * answers at once. */
+
+#include "cli/status.h"
 
 #include "base/clock.h"
-#include "base/json-util.h"
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/rooted.h"
 #include "command/cli-state.h"
-#include "command/style.h"
-#include "device/probe.h"
 #include "pack/pack.h"
-#include "plan/cost-model.h"
+#include "relocate/relocation.h"
 #include "state/packs.h"
-#include "state/replay-status.h"
 #include "state/rerecord.h"
 #include "state/trace-store.h"
-#include "view/checks.h"
-#include "view/devices.h"
-#include "view/launch-history.h"
 #include "view/visible.h"
 #include "volume/mount-table.h"
 #include "volume/root-kind.h"
@@ -30,44 +24,6 @@
 #include <string.h>
 
 #include "config-paths.h"
-
-/* The number of applications whose starts are shown in the text. The JSON output contains all
- * applications. */
-#define LAUNCHES_SHOWN 5U
-
-/* The facts about one stage. */
-typedef struct StageStatus {
-    uint64_t n_traces;
-    uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
-    uint64_t duration;        /* of the last trace; COUNT_UNKNOWN: none */
-    const char *policy;       /* of the pack; NULL: no usable pack */
-    const char *reason;       /* the reason for this policy; NULL: unknown */
-    usec_t without, with;     /* predicted time without replay, and with it; 0: unknown */
-    uint64_t bytes;           /* number of bytes that the pack reads */
-    uint64_t planned;         /* CLOCK_REALTIME when the pack was planned */
-    bool bad;                 /* the pack cannot be used */
-    ReplayStatusList replays; /* in this boot */
-} StageStatus;
-
-typedef struct Status {
-    bool switched_off; /* headstart=0 */
-    bool disabled;     /* headstart disable */
-    bool ostree;
-    const char *selinux; /* NULL: not enabled */
-    char *root;          /* root_kind_to_string() and the subvolume; NULL: unknown */
-    char *rerecord;      /* stages, "boot, login"; NULL: none */
-    uint64_t n_learned;  /* traces in the model; COUNT_UNKNOWN: no model */
-    DeviceStore devices;
-    char *devices_error; /* the reason why the file of devices cannot be used */
-    usec_t now;          /* wall clock */
-    Benefits benefits;
-    bool visible;  /* the user cannot read the state: only visible figures are shown */
-    Effect logins; /* set only with `visible`: the effect on the logins of all users */
-    char state[16];
-    LaunchHistory launches;
-    Checks checks;
-    StageStatus stages[_STAGE_MAX];
-} Status;
 
 static void status_done(Status *s)
 {
@@ -115,70 +71,71 @@ static void read_traces(int state_fd, Status *s)
         }
 }
 
-static void read_pack(int state_fd, Stage stage, StageStatus *s)
+/* Reads the pack of that name. Returns NULL if it can be used or does not exist, otherwise the
+ * reason why it cannot be used. */
+static const char *read_pack(int state_fd, const char *name, PackStatus *s)
 {
     _cleanup_free_ char *buf = NULL;
+    const char *reason = NULL;
     Pack p;
-    int r;
+    int r = packs_read(state_fd, name, &buf, &p, &reason);
 
-    if (!state_pack_name(stage))
-        return;
-    r = packs_read(state_fd, state_pack_name(stage), &buf, &p, NULL);
     if (r == -ENOENT)
-        return;
+        return NULL;
     s->bad = r < 0;
     if (r < 0)
-        return;
+        return reason ? reason : error_text(r);
     s->planned = le64toh(p.header->created_realtime_usec);
     s->policy = policy_to_string(p.header->policy);
     if (p.header->reason != POLICY_REASON_UNKNOWN)
         s->reason = policy_reason_to_string(p.header->reason);
     s->without = pack_predicted_usec(&p, POLICY_OFF);
     s->with = pack_predicted_usec(&p, (Policy)p.header->policy);
+    /* It is suggested for the packs for everyone only, and takes time to compute. */
+    if (s->uid == UID_INVALID)
+        s->relocation_usec = relocation_gain_usec(&p);
     s->bytes = le64toh(p.header->total_metadata_bytes) + le64toh(p.header->total_data_bytes);
+    return NULL;
 }
 
-static uint64_t number_in(json_object *o, const char *key)
-{
-    uint64_t n;
+static const PackStatus no_pack = {
+        .uid = UID_INVALID, .bytes = COUNT_UNKNOWN, .planned = COUNT_UNKNOWN};
 
-    return json_get_u64(o, key, UINT64_MAX - 1, &n) < 0 ? COUNT_UNKNOWN : n;
+/* Reads the newest login packs of users. */
+static void read_user_packs(const Context *c, int state_fd, Status *s)
+{
+    _cleanup_user_packs_ UserPacks users = {0};
+
+    if (packs_list_users(state_fd, &users) < 0)
+        return;
+    s->n_users = MIN(users.n, (size_t)USERS_SHOWN);
+    s->n_further_users = users.n - s->n_users;
+    for (size_t i = 0; i < s->n_users; i++) {
+        PackStatus *k = s->users + i;
+        char name[PACK_NAME_MAX];
+        const char *reason;
+
+        *k = no_pack;
+        k->uid = users.items[i].uid;
+        reason = read_pack(state_fd, packs_name(name, STAGE_LOGIN, k->uid), k);
+        if (reason)
+            checks_add_bad_pack(&s->checks, c, name, CHECK_COST_USER_PACK, reason);
+    }
 }
 
-static Table *replay_table(const Status *s)
+/* Suggests `headstart relocate` where it gains more than a second. */
+static void suggest_relocation(Status *s)
 {
-    static const Column columns[] = {
-            {"STAGE", "stage", CELL_STRING},
-            {"UID", "uid", CELL_COUNT},
-            {"POLICY", "policy", CELL_STRING},
-            {"OUTCOME", "outcome", CELL_STRING},
-            {"HELD", "held_usec", CELL_TIMESPAN},
-            {"UNTIL", "hold_end", CELL_STRING},
-            {"AFTER", "start_boottime_usec", CELL_TIMESPAN},
-            {"TOOK", "duration_usec", CELL_TIMESPAN},
-            {"FILES", "files", CELL_COUNT},
-            {"DATA", "data_bytes", CELL_BYTES},
-            {"METADATA", "metadata_bytes", CELL_BYTES},
-            {0},
-    };
-    Table *t = table_new(columns);
+    double usec = 0;
+    char text[FORMAT_TIMESPAN_MAX];
 
     for (Stage i = 0; i < _STAGE_MAX; i++)
-        for (size_t k = 0; k < s->stages[i].replays.n; k++) {
-            const ReplayStatus *x = &s->stages[i].replays.items[k];
-            const char *policy = NULL, *outcome = NULL, *hold_end = NULL;
-
-            (void)json_get_string(x->object, "policy", &policy);
-            (void)json_get_string(x->object, "outcome", &outcome);
-            (void)json_get_string(x->object, "hold_end", &hold_end);
-            table_row(t, stage_to_string(i),
-                      x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, policy, outcome,
-                      number_in(x->object, "held_usec"), hold_end,
-                      number_in(x->object, "start_boottime_usec"),
-                      number_in(x->object, "duration_usec"), number_in(x->object, "files"),
-                      number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"));
-        }
-    return t;
+        usec += s->stages[i].pack.relocation_usec;
+    if (usec > RELOCATION_SUGGESTED_USEC)
+        checks_add(&s->checks, "layout", CHECK_NOTE, "the disk seeks while the packs are read",
+                   "headstart relocate",
+                   "the files of the packs are spread over the disk (up to %s)",
+                   format_timespan(text, sizeof(text), (usec_t)usec));
 }
 
 /* Returns the names of the stages that will be recorded without replay; the caller frees the
@@ -221,246 +178,6 @@ static void read_system(const Context *c, Status *s)
     s->root = (int)kind >= 0 ? strdup(root_kind_to_string(kind)) : NULL;
 }
 
-static void add_device(Table *t, const Volume *v, const DeviceRecord *r)
-{
-    const DeviceProfile *d;
-    DeviceEstimate e;
-    uint64_t samples = 0;
-
-    device_estimate(&r->samples, v->size_bytes, &v->profile, &e);
-    device_refine(&e.profile, r->sweeps, r->n_sweeps);
-    d = &e.profile;
-    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++)
-        samples += r->samples.n[k];
-    table_row(t, v->mountpoint, v->device, (uint64_t)(d->rate_bytes_per_usec * USEC_PER_SEC),
-              (uint64_t)d->fixed_usec, (uint64_t)d->depth,
-              e.seeks_slowly ? (uint64_t)cost_mean_move_usec(d) : COUNT_UNKNOWN, samples,
-              (uint64_t)r->n_plans, (int)!device_probe_wanted(&r->samples), (int)e.seeks_slowly,
-              (uint64_t)d->seek_min_usec, (uint64_t)d->seek_max_usec,
-              (uint64_t)d->half_rotation_usec, d->wait_bytes, r->measured_realtime,
-              (uint64_t)r->n_sweeps);
-}
-
-/* Returns a table of the mounted filesystems whose device was measured. */
-static Table *device_table(const Context *c, Status *s)
-{
-    static const Column columns[] = {
-            {"MOUNT", "mountpoint", CELL_STRING},
-            {"DEVICE", "device", CELL_STRING},
-            {"PER SECOND", "rate_bytes_per_sec", CELL_BYTES},
-            {"LATENCY", "latency_usec", CELL_TIMESPAN},
-            {"DEPTH", "depth", CELL_COUNT},
-            {"SEEK", "seek_mean_usec", CELL_TIMESPAN},
-            {"MEASUREMENTS", "n_measurements", CELL_COUNT},
-            {"PLANS", "n_plans", CELL_COUNT},
-            {"COMPLETE", "complete", CELL_BOOLEAN},
-            {NULL, "seeks_slowly", CELL_BOOLEAN},
-            {NULL, "seek_min_usec", CELL_TIMESPAN},
-            {NULL, "seek_max_usec", CELL_TIMESPAN},
-            {NULL, "half_rotation_usec", CELL_TIMESPAN},
-            {NULL, "wait_bytes", CELL_BYTES},
-            {NULL, "measured_realtime_usec", CELL_REALTIME},
-            {NULL, "n_sweeps", CELL_COUNT},
-            {0},
-    };
-    _cleanup_volume_table_ VolumeTable volumes = {0};
-    Table *t = table_new(columns);
-    char root[PATH_MAX];
-
-    if (s->devices.n == 0 || !realpath(c->root, root) ||
-        volume_table_read(AT_FDCWD, root, &volumes) < 0)
-        return t;
-    for (size_t i = 0; i < volumes.n; i++) {
-        const DeviceRecord *r = devices_find(&s->devices, &volumes.volumes[i]);
-
-        if (r)
-            add_device(t, &volumes.volumes[i], r);
-    }
-    return t;
-}
-
-static Table *stage_table(const Status *s)
-{
-    static const Column columns[] = {
-            {"STAGE", "stage", CELL_STRING},
-            {"TRACES", "n_traces", CELL_COUNT},
-            {"LAST RECORDED", "recorded_realtime_usec", CELL_REALTIME},
-            {"TOOK", "duration_usec", CELL_TIMESPAN},
-            {"PACK", "pack_policy", CELL_STRING},
-            {"REASON", "pack_reason", CELL_STRING},
-            {"PREDICTED", "predicted_usec", CELL_TIMESPAN},
-            {"WITHOUT", "predicted_without_usec", CELL_TIMESPAN},
-            {"BYTES", "pack_bytes", CELL_BYTES},
-            {"PLANNED", "pack_planned_realtime_usec", CELL_REALTIME},
-            {0},
-    };
-    Table *t = table_new(columns);
-
-    for (Stage i = 0; i < _STAGE_MAX; i++) {
-        const StageStatus *k = s->stages + i;
-
-        table_row(t, stage_to_string(i), k->n_traces, k->recorded, k->duration,
-                  k->bad ? "bad" : k->policy, k->reason, k->with > 0 ? k->with : USEC_INFINITY,
-                  k->without > 0 ? k->without : USEC_INFINITY, k->bytes, k->planned);
-    }
-    return t;
-}
-
-/* Returns the state in one line. If a step is missing, the line names its command. */
-static const char *summary(const Status *s)
-{
-    uint64_t traces = 0;
-    bool packs = false;
-
-    for (Stage i = 0; i < _STAGE_MAX; i++) {
-        traces += s->stages[i].n_traces;
-        packs = packs || s->stages[i].policy;
-    }
-    if (s->switched_off)
-        return "off (headstart=0 on the kernel command line)";
-    if (s->disabled)
-        return "off (headstart disable)";
-    if (packs || strcmp(s->state, "ready") == 0)
-        return "ready";
-    if (s->visible)
-        return strcmp(s->state, "empty") == 0 ? "nothing was recorded yet" : s->state;
-    if (s->n_learned != COUNT_UNKNOWN)
-        return "learned, no pack planned yet (headstart plan)";
-    if (traces > 0)
-        return "recorded, nothing learned yet (headstart learn)";
-    return "nothing was recorded yet";
-}
-
-static Table *problem_table(const Checks *checks)
-{
-    static const Column columns[] = {
-            {"FOUND", "found", CELL_STRING},
-            {"TO DO", "remedy", CELL_STRING},
-            {NULL, "check", CELL_STRING},
-            {NULL, "cost", CELL_STRING},
-            {0},
-    };
-    Table *t = table_new(columns);
-
-    for (size_t i = 0; i < checks->n; i++) {
-        const Check *x = &checks->items[i];
-
-        if (x->result != CHECK_OK)
-            table_row(t, x->found, x->remedy, x->name, x->cost);
-    }
-    return t;
-}
-
-/* Prints what replay saves when applications start: for all applications together, and for those
- * with the most starts that can be compared. */
-static void print_launches(const LaunchHistory *h)
-{
-    static const Column columns[] = {
-            {"APPLICATION", "application", CELL_PATH},
-            {"EFFECT", "effect", CELL_STRING},
-            {0},
-    };
-    _cleanup_table_ Table *t = table_new(columns);
-    char text[BENEFIT_TEXT_MAX];
-
-    if (h->records.n == 0) {
-        puts("Launches: none was recorded yet");
-        return;
-    }
-    printf("Launches: %s\n", effect_to_text(&h->benefits.all.effect, "starts", text));
-    for (size_t i = 0; i < h->benefits.n && table_n_rows(t) < LAUNCHES_SHOWN; i++)
-        if (h->benefits.items[i].benefit.effect.known)
-            table_row(t, h->benefits.items[i].application,
-                      benefit_to_text(&h->benefits.items[i].benefit, "starts", text));
-    if (table_n_rows(t) > 0) {
-        putchar('\n');
-        (void)table_print(t);
-    }
-}
-
-/* Prints the lines above the tables: whether headstart is on, and what replay saves. */
-static void print_head(const Status *s)
-{
-    bool off = s->switched_off || s->disabled, ready = strcmp(summary(s), "ready") == 0;
-    char text[BENEFIT_TEXT_MAX];
-
-    printf("%sStatus: %s%s%s%s\n",
-           style_on(off     ? STYLE_BAD
-                    : ready ? STYLE_GOOD
-                            : STYLE_NOTE),
-           off ? "" : "on (", summary(s), off ? "" : ")", style_off());
-    for (Stage i = STAGE_BOOT; i <= STAGE_LOGIN; i++)
-        printf("%s: %s\n",
-               i == STAGE_BOOT ? "Boot"
-               : s->visible    ? "Your logins"
-                               : "Login",
-               benefit_to_text(&s->benefits.stages[i], "sessions", text));
-    if (s->visible)
-        printf("Logins of all users: %s\n", effect_to_text(&s->logins, "sessions", text));
-    if (!s->visible)
-        print_launches(&s->launches);
-    putchar('\n');
-}
-
-/* Prints the figures for a user who cannot read the state. */
-static int print_visible(const Context *c, const Status *s)
-{
-    static const Column columns[] = {
-            {NULL, "status", CELL_STRING},
-            {NULL, "benefit", CELL_JSON},
-            {"Replayed in this boot", "replayed", CELL_TABLE},
-            {NULL, "switched_off", CELL_BOOLEAN},
-            {0},
-    };
-    _cleanup_table_ Table *t = table_new(columns);
-    int r;
-
-    table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
-              (int)s->switched_off);
-    if (c->json == JSON_OFF)
-        print_head(s);
-    r = cli_print_fields(c, t);
-    if (r >= 0 && c->json == JSON_OFF && !c->quiet)
-        puts("\nRoot sees more: packs, devices, and what is wrong.");
-    return r;
-}
-
-static int print(const Context *c, Status *s)
-{
-    /* Text has only the facts that differ from those of most machines. */
-    const Column columns[] = {
-            {NULL, "status", CELL_STRING},
-            {NULL, "benefit", CELL_JSON},
-            {"Replayed in this boot", "replayed", CELL_TABLE},
-            {"Stages", "stages", CELL_TABLE},
-            {"What is wrong", "problems", CELL_TABLE},
-            {"Traces learned", "n_learned", CELL_COUNT},
-            {s->rerecord ? "Recorded without replay" : NULL, "rerecord", CELL_STRING},
-            {"Root filesystem", "root", CELL_STRING},
-            {s->ostree ? "OSTree" : NULL, "ostree", CELL_BOOLEAN},
-            {s->selinux ? "SELinux" : NULL, "selinux", CELL_STRING},
-            {"State", "state", CELL_PATH},
-            {NULL, "switched_off", CELL_BOOLEAN},
-            {NULL, "launches", CELL_JSON},
-            {"Measured devices", "devices", CELL_TABLE},
-            {NULL, "devices_error", CELL_STRING},
-            {0},
-    };
-    _cleanup_table_ Table *t = table_new(columns);
-    int r;
-
-    table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
-              stage_table(s), problem_table(&s->checks), s->n_learned, s->rerecord, s->root,
-              (int)s->ostree, s->selinux, c->state, (int)s->switched_off,
-              launch_history_to_json(&s->launches, s->now), device_table(c, s), s->devices_error);
-    if (c->json == JSON_OFF)
-        print_head(s);
-    r = cli_print_fields(c, t);
-    if (r >= 0 && c->json == JSON_OFF && s->devices_error)
-        printf("\n%s/" STATE_DEVICES " cannot be used: %s\n", c->state, s->devices_error);
-    return r;
-}
-
 /* Reads the figures for a user who cannot read the state. Returns 0, or an error that was
  * reported. */
 static int read_visible(const Context *c, Status *s)
@@ -473,6 +190,7 @@ static int read_visible(const Context *c, Status *s)
     s->visible = true;
     s->benefits = v.benefits;
     s->logins = v.logins;
+    s->all_launches = v.launches;
     memcpy(s->state, v.state, sizeof(s->state));
     return 0;
 }
@@ -498,12 +216,20 @@ static int read_state(const Context *c, Status *s)
     if (r < 0)
         return r;
     read_traces(fd, s);
-    (void)state_peek_model(fd, &s->n_learned);
+    r = state_peek_model(fd, &s->n_learned);
+    if (r < 0 && r != -ENOENT)
+        checks_add(&s->checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
+                   "%s/" STATE_MODEL " cannot be used: %s", c->state,
+                   r == -ENODATA ? "not a headstart model" : error_text(r));
     r = state_load_devices(fd, &s->devices, &s->devices_error);
     if (r < 0 && !s->devices_error)
         s->devices_error = strdup(error_text(r));
+    /* checks_add_state() has already added the stages whose packs are bad. */
     for (Stage i = 0; i < _STAGE_MAX; i++)
-        read_pack(fd, i, s->stages + i);
+        if (state_pack_name(i))
+            (void)read_pack(fd, state_pack_name(i), &s->stages[i].pack);
+    read_user_packs(c, fd, s);
+    suggest_relocation(s);
     s->rerecord = read_rerecord(fd);
     return 0;
 }
@@ -528,15 +254,14 @@ static int run(Context *c)
         s.stages[i] = (StageStatus){
                 .recorded = COUNT_UNKNOWN,
                 .duration = COUNT_UNKNOWN,
-                .bytes = COUNT_UNKNOWN,
-                .planned = COUNT_UNKNOWN,
+                .pack = no_pack,
         };
     read_system(c, &s);
     read_replays(c, &s);
     r = read_state(c, &s);
     if (r < 0)
         return r;
-    return s.visible ? print_visible(c, &s) : print(c, &s);
+    return status_print(c, &s);
 }
 
 const Verb verb_status = {

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "config-paths.h"
+
 /* A verb waits for the lock in steps of at most this time. */
 #define LOCK_STEP (250 * USEC_PER_MSEC)
 
@@ -51,5 +53,7 @@ int cli_state_update_early_pack(const Context *c, int state_fd, const void *byte
 {
     int r = early_pack_update(c->system_fd, c->state, state_fd, bytes, size);
 
-    return r < 0 ? cli_error(r, EARLY_PACK_PATH ": %m") : 0;
+    return r < 0 ? cli_error(r,
+                             HEADSTART_SYSCONF_DIR ": cannot update the copies for early boot: %m")
+                 : 0;
 }

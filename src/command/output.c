@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/text.h"
 #include "command/cli.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <string.h>
 
@@ -11,6 +13,26 @@ void cli_set_locale(void)
 
     if (!locale || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0)
         (void)setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* Prints JSON and a newline. Hidden characters of strings are written as \uXXXX, because a terminal
+ * interprets some of them; json-c does so with ASCII. Returns 0 or -1. */
+static int print_text(const char *text)
+{
+    while (*text) {
+        uint32_t c = 0;
+        size_t n = MAX(text_read_character(text, &c), (size_t)1);
+
+        if (c < 0x7f || !text_is_hidden(c))
+            (void)fwrite(text, n, 1, stdout);
+        else if (c < 0x10000)
+            printf("\\u%04" PRIx32, c);
+        else
+            printf("\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+        text += n;
+    }
+    (void)putchar('\n');
+    return fflush(stdout) < 0 || ferror(stdout) ? -1 : 0;
 }
 
 /* Prints the JSON text and a newline. Takes ownership of `o`, also on failure. Returns 0, -ENOMEM
@@ -28,7 +50,7 @@ static int output_json(JsonMode mode, json_object *o)
                                             : JSON_C_TO_STRING_PLAIN));
     if (!text)
         r = -ENOMEM;
-    else if (puts(text) < 0 || fflush(stdout) < 0)
+    else if (print_text(text) < 0)
         r = -errno;
     json_object_put(o);
     return r;

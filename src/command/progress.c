@@ -32,11 +32,12 @@ static void draw_share(const ProgressCount *c, uint64_t done, uint64_t total, us
     double share = done >= total ? 1.0 : (double)done / (double)total;
     int bar = (int)(share * BAR_WIDTH);
     char left[FORMAT_TIMESPAN_MAX] = "";
+    usec_t remaining = 0;
 
-    if (done > 0 && done < total && elapsed >= LEFT_AFTER)
-        format_timespan(left, sizeof(left),
-                        (usec_t)((double)elapsed * (1 - share) / share) / USEC_PER_SEC *
-                                USEC_PER_SEC);
+    if (done > 0 && elapsed >= LEFT_AFTER)
+        remaining = (usec_t)((double)elapsed * (1 - share) / share) / USEC_PER_SEC * USEC_PER_SEC;
+    if (remaining > 0)
+        format_timespan(left, sizeof(left), remaining);
     fprintf(stderr, "\r\033[K%s [%.*s%*s] %3d%%%s%s%s", c->what, bar, full, BAR_WIDTH - bar, "",
             (int)(share * 100), *left ? ", " : "", left, *left ? " left" : "");
 }

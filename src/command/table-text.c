@@ -2,6 +2,7 @@
 
 /* Prints tables as text with libsmartcols. */
 
+#include "base/text.h"
 #include "base/time-util.h"
 #include "command/table-internal.h"
 
@@ -20,6 +21,28 @@ static bool is_printed(const Column *c)
     return c->title && c->type != CELL_TABLE && c->type != CELL_JSON;
 }
 
+/* Returns a copy of the text, which the caller frees, or NULL if out of memory. Hidden characters
+ * are written as \u{…}; libsmartcols does so with control characters and with bytes that are not
+ * UTF-8. */
+static char *show_hidden(const char *s)
+{
+    char *copy = malloc(8 * strlen(s) + 1), *to = copy;
+
+    while (copy && *s) {
+        uint32_t c = 0;
+        size_t n = text_read_character(s, &c);
+
+        if (n > 1 && c >= 0xa0 && text_is_hidden(c))
+            to += sprintf(to, "\\u{%" PRIx32 "}", c);
+        else
+            to = mempcpy(to, s, MAX(n, (size_t)1));
+        s += MAX(n, (size_t)1);
+    }
+    if (copy)
+        *to = 0;
+    return copy;
+}
+
 /* Returns the text of the cell, which the caller frees, or NULL if out of memory. */
 static char *cell_text(CellType type, const Cell *c)
 {
@@ -30,7 +53,7 @@ static char *cell_text(CellType type, const Cell *c)
     switch (type) {
     case CELL_STRING:
     case CELL_PATH:
-        return strdup(c->string);
+        return show_hidden(c->string);
     case CELL_COUNT:
         snprintf(buf, sizeof(buf), "%" PRIu64, c->number);
         break;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
+#include "base/read-ahead.h"
 #include "base/uid.h"
 #include "config-paths.h"
 
@@ -126,7 +127,7 @@ static int parse_option(int option, const char *value, Arguments *a)
         a->uid = (uint32_t)number;
         break;
     case OPTION_EXACT:
-        a->recorder.exact = true;
+        a->recorder.exact_kb = READ_AHEAD_EXACT_KB;
         break;
     case OPTION_RESTORE:
         a->restore = true;

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/read-ahead.h"
 #include "base/uid.h"
 #include "config-paths.h"
 #include "daemon/arguments.h"
@@ -36,6 +37,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
@@ -235,6 +237,16 @@ static void log_rerecord(const Rerecord *x)
     journal_log(&e, LOG_NOTICE, "headstartd: recording without replay, as requested: %s", stages);
 }
 
+static int restore_read_ahead(const char *run)
+{
+    char path[PATH_MAX];
+    int r;
+
+    snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, run ? run : HEADSTART_RUN_DIR);
+    r = read_ahead_restore(path);
+    return r < 0 ? log_error_errno(r, "headstartd: cannot restore read-ahead: %m") : 0;
+}
+
 static int set_up(Daemon *d)
 {
     Arguments *a = &d->arguments;
@@ -249,6 +261,10 @@ static int set_up(Daemon *d)
             log_warning_errno(r, "headstartd: %s: cannot read which stages to record anew: %m",
                               a->state);
         log_rerecord(&d->recording.rerecord);
+        /* headstart-init lowers read-ahead for the recording of a boot, and does not know that its
+         * request has expired. */
+        if (!d->recording.rerecord.stages[STAGE_BOOT].exact)
+            (void)restore_read_ahead(a->run);
     }
     r = block_signals();
     if (r >= 0)
@@ -261,16 +277,6 @@ static int set_up(Daemon *d)
         r = open_stages(d);
     d->recording.event = d->event;
     return r < 0 ? log_error_errno(r, "headstartd: cannot set up the event loop: %m") : 0;
-}
-
-static int restore_read_ahead(const char *run)
-{
-    char path[4200];
-    int r;
-
-    snprintf(path, sizeof(path), "%s/read-ahead", run ? run : HEADSTART_RUN_DIR);
-    r = read_ahead_restore(path);
-    return r < 0 ? log_error_errno(r, "headstartd: cannot restore read-ahead: %m") : 0;
 }
 
 int main(int argc, char **argv)

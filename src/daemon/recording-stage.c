@@ -89,6 +89,7 @@ static void append_history(const RecordingStage *s, EndedStage *e)
     e->begin = s->begin;
     e->launches = prefetcher_replays_launches(s->prefetcher);
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
+    e->exact = e->requested && s->rerecord.stages[e->trace->stage].exact;
     session_history_append(e);
 }
 
@@ -183,7 +184,8 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
         return 0;
     }
     exact = rerecord_matches(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;
-    recorder_set_exact(s->recorder, exact || s->arguments->recorder.exact);
+    recorder_set_exact(s->recorder, exact ? s->rerecord.stages[stage].read_ahead_kb
+                                          : s->arguments->recorder.exact_kb);
     r = recorder_begin_stage(s->recorder, stage, uid);
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));

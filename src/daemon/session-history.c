@@ -39,6 +39,7 @@ static unsigned flags_of(const EndedStage *e)
             {TRACE_SOFT_REBOOT, SESSION_SOFT_REBOOT},
             {TRACE_OFFLINE_UPDATE, SESSION_OFFLINE_UPDATE},
             {TRACE_FSCK, SESSION_FSCK},
+            {TRACE_AUTOLOGIN, SESSION_AUTOLOGIN},
     };
     const Trace *t = e->trace;
     unsigned flags = 0;
@@ -49,6 +50,10 @@ static unsigned flags_of(const EndedStage *e)
         flags |= SESSION_UNSETTLED;
     if (t->stage == STAGE_LOGIN && t->uid == UID_INVALID)
         flags |= SESSION_SHARED;
+    /* The flag is also set if headstartd could not lower read-ahead, so that the planner does not
+     * request the recording again. */
+    if (e->exact)
+        flags |= SESSION_EXACT;
     if (e->requested && !(t->flags & TRACE_REPLAYED))
         flags |= SESSION_CONTROL;
     return flags;
@@ -118,7 +123,7 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
         return;
     for (size_t i = 0; i < l.n; i++) {
         json_object *o = l.items[i].object;
-        const char *policy, *outcome;
+        const char *policy, *outcome, *reason;
 
         if ((l.items[i].uid != UID_INVALID && l.items[i].uid != s->uid) ||
             json_get_string(o, "policy", &policy) < 0 ||
@@ -126,6 +131,8 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
             continue;
         s->policy = policy_from_string(policy);
         copy_string(s->outcome, sizeof(s->outcome), outcome);
+        if (json_get_string(o, "reason", &reason) >= 0)
+            copy_string(s->reason, sizeof(s->reason), reason);
         s->replay_usec = number_of(o, "duration_usec");
         s->replay_files = number_of(o, "files");
         s->replay_data_bytes = number_of(o, "data_bytes");

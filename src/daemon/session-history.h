@@ -19,6 +19,7 @@ typedef struct EndedStage {
     usec_t end_boottime;
     usec_t settled_ago; /* StageChange.settled_ago */
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
+    bool exact;         /* an exact recording was requested */
     bool launches;      /* launch replay was on */
 } EndedStage;
 

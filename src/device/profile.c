@@ -22,6 +22,25 @@ const DeviceProfile *device_profile_of_class(DeviceClass c)
     return &profiles[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
 }
 
+#define MIB (UINT64_C(1024) * 1024)
+
+/* A hard disk gets one ordered stream; its window is large enough that the I/O scheduler always has
+ * requests to merge and sort. A card or an eMMC serves one request at a time. A second worker
+ * submits the next request while the first worker is between two requests. On devices whose latency
+ * dominates, many requests run at once. Each window takes about 0.2 s to read. If the I/O scheduler
+ * lets no other request overtake those of a window, a best-effort reader waits at most that long.
+ */
+static const DeviceEngine engines[_DEVICE_CLASS_MAX] = {
+        [DEVICE_CLASS_UNKNOWN] = {16 * MIB, 1, 256},  [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256},
+        [DEVICE_CLASS_SD] = {8 * MIB, 2, 64},         [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128},
+        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256}, [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512},
+};
+
+const DeviceEngine *device_engine_of_class(DeviceClass c)
+{
+    return &engines[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
+}
+
 /* A device with a smaller depth serves one request at a time. If its depth is 2, the second request
  * in flight only fills the pauses between two requests. */
 #define PARALLEL_MIN 3U

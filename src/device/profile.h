@@ -27,6 +27,17 @@ typedef struct DeviceProfile {
  * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
 
+/* How headstart-replay reads from a disk: so many threads, and together at most so many bytes and
+ * requests in flight. */
+typedef struct DeviceEngine {
+    uint64_t window_bytes;
+    unsigned n_workers;
+    uint32_t window_requests;
+} DeviceEngine;
+
+/* Returns how a disk of the class is read. */
+const DeviceEngine *device_engine_of_class(DeviceClass c);
+
 /* Returns the class whose devices behave most like the profile, never `unknown`. The class in a
  * pack is that of plan_device_class() (plan/plan-cut.h). */
 DeviceClass device_class_of_profile(const DeviceProfile *d);

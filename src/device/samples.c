@@ -39,3 +39,15 @@ void device_samples_add(DeviceSamples *s, DeviceSampleKind k, const DeviceSample
     }
     items[s->n[k]++] = *sample;
 }
+
+bool device_sweep_counts(const DeviceSweepReport *r, usec_t pack_created, uint64_t pack_data_bytes)
+{
+    double least_held = DEVICE_SWEEP_SHARE_MIN * (double)r->duration_usec;
+    bool undisturbed = r->policy == POLICY_GATE   ? (double)r->held_usec >= least_held
+                       : r->policy == POLICY_IDLE ? r->resident
+                                                  : false;
+
+    return r->done && undisturbed && r->start_realtime > pack_created && r->duration_usec > 0 &&
+           r->duration_usec <= DEVICE_SAMPLE_USEC_MAX &&
+           (double)r->data_bytes >= DEVICE_SWEEP_SHARE_MIN * (double)pack_data_bytes;
+}

@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/time-util.h"
+#include "base/vocabulary.h"
 
 typedef enum DeviceSampleKind {
     DEVICE_SAMPLE_STREAM, /* consecutive requests, all in flight at once, directly after a block
@@ -39,6 +40,29 @@ typedef struct DeviceSweep {
     usec_t predicted_usec;
     usec_t measured_usec;
 } DeviceSweep;
+
+/* A sweep counts if at least this share of the pack was read, and if `gate` held the boot for at
+ * least this share of its time. */
+#define DEVICE_SWEEP_SHARE_MIN 0.9
+
+/* What the report of headstart-replay says about one replay of a pack. */
+typedef struct DeviceSweepReport {
+    Policy policy;
+    bool done;     /* it came to the end of the pack */
+    bool resident; /* everything became resident */
+    usec_t start_realtime;
+    usec_t duration_usec;
+    usec_t held_usec; /* with `gate`: how long the boot waited; 0: it did not wait */
+    uint64_t data_bytes;
+} DeviceSweepReport;
+
+/* Returns true if the time of the sweep can be compared with the time that the profile predicts:
+ * the pack of `pack_created` (wall clock) and `pack_data_bytes` was replayed, nearly all of it was
+ * read, and hardly anything else used the disk meanwhile. Under `gate`, the boot must have waited
+ * during nearly the whole sweep, because the boot reads as well once its hold has ended. Under
+ * `idle`, everything must have become resident. Under other policies others read at the same time.
+ */
+bool device_sweep_counts(const DeviceSweepReport *r, usec_t pack_created, uint64_t pack_data_bytes);
 
 /* The number of sweeps that are kept. */
 #define DEVICE_SWEEPS_MAX 8U

@@ -49,7 +49,10 @@ const char *early_forbidden(int root_fd, int run_fd, char *const *words)
 
 bool early_is_idle(int root_fd)
 {
-    return exists(root_fd, HEADSTART_STATE_DIR "/boot-idle") && early_may_replay(root_fd);
+    /* The second file is a copy for machines that mount the state directory later. */
+    return (exists(root_fd, HEADSTART_STATE_DIR "/boot-idle") ||
+            exists(root_fd, HEADSTART_SYSCONF_DIR "/boot-idle")) &&
+           early_may_replay(root_fd);
 }
 
 bool early_may_replay(int root_fd)

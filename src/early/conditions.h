@@ -14,8 +14,8 @@
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
 /* Returns true if the boot is neither replayed nor recorded: the planner's flag boot-idle
- * (state/idle-boot.h) is set below root_fd, and rerecord-boot is not. Reads from the root
- * filesystem. */
+ * (state/idle-boot.h) or its copy (state/early-pack.h) is set below root_fd, and rerecord-boot is
+ * not. Reads from the root filesystem. */
 bool early_is_idle(int root_fd);
 
 /* Returns true if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "early/conditions.h"
+#include "early/read-ahead.h"
 #include "record/handover.h"
 
 #include "config-paths.h"
@@ -26,6 +27,9 @@
 /* A file in the runtime directory; while it exists, the unit need not replay the boot. */
 #define REPLAY_MARKER "replay-boot.early"
 
+/* A file in the runtime directory: this boot is recorded again, so nothing was replayed. */
+#define RECORD_MARKER "record-boot.early"
+
 /* No pack holds the boot for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
 #define HOLD_MAX (60 * USEC_PER_SEC)
 
@@ -43,12 +47,14 @@ void early_read_ahead(const char *path)
 /* --- the recording ---------------------------------------------------------------------------- */
 
 /* Keeps the descriptors until headstartd claims them, but at most for HANDOVER_OFFER_USEC. The
- * runtime directory stays reachable by its descriptor when an initrd switches the root. */
-static void hold(Handover *h, int listen_fd, int run_fd)
+ * runtime directory stays reachable by its descriptor when an initrd switches the root. headstartd
+ * restores read-ahead if it claims the descriptors. */
+static void hold(Handover *h, const EarlyReadAhead *read_ahead, int listen_fd, int run_fd)
 {
     (void)prctl(PR_SET_NAME, "headstart-hold");
     (void)setsid();
-    (void)handover_offer(listen_fd, h, HANDOVER_OFFER_USEC);
+    if (handover_offer(listen_fd, h, HANDOVER_OFFER_USEC) < 0)
+        early_read_ahead_restore(read_ahead, run_fd);
     (void)unlinkat(run_fd, HANDOVER_SOCKET, 0);
     _exit(EXIT_SUCCESS);
 }
@@ -56,7 +62,8 @@ static void hold(Handover *h, int listen_fd, int run_fd)
 /* Leaves the descriptors to a process that offers them. The process that waits for the replay waits
  * until every copy of boot_fd is closed. It must not wait for the offering process, which therefore
  * closes its copy. */
-static int offer_by_process(const EarlyOptions *o, Handover *h, int boot_fd)
+static int offer_by_process(const EarlyOptions *o, Handover *h, const EarlyReadAhead *read_ahead,
+                            int boot_fd)
 {
     _cleanup_close_ int listen_fd = -EBADF, run_fd = -EBADF;
     char path[PATH_MAX];
@@ -76,19 +83,34 @@ static int offer_by_process(const EarlyOptions *o, Handover *h, int boot_fd)
         return -errno;
     if (pid == 0) {
         close(boot_fd);
-        hold(h, listen_fd, run_fd);
+        hold(h, read_ahead, listen_fd, run_fd);
     }
     return 0;
 }
 
-static int start_recording(const EarlyOptions *o, int boot_fd)
+/* Starts the recording. For an exact recording, also lowers read-ahead if a process of headstart
+ * remains that can restore it. In an initrd with systemd no such process remains, and headstartd
+ * lowers read-ahead later. */
+static int start_recording(const EarlyOptions *o, int root_fd, int boot_fd)
 {
+    _cleanup_(early_read_ahead_done) EarlyReadAhead read_ahead = EARLY_READ_AHEAD_NULL;
     _cleanup_handover_ Handover h = HANDOVER_NULL;
+    _cleanup_close_ int run_fd = -EBADF;
     int r = handover_begin(o->root, &h);
 
     if (r < 0)
         return r;
-    return o->manager ? handover_store(o->manager, &h) : offer_by_process(o, &h, boot_fd);
+    if (o->manager)
+        return handover_store(o->manager, &h);
+    r = early_read_ahead_lower(root_fd, o->run, &read_ahead);
+    if (r < 0)
+        log_warning_errno(r, "headstart-init: cannot lower read-ahead, ignoring: %m");
+    r = offer_by_process(o, &h, &read_ahead, boot_fd);
+    if (r < 0) {
+        run_fd = open(o->run, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        early_read_ahead_restore(&read_ahead, run_fd);
+    }
+    return r;
 }
 
 /* --- the root filesystem as this process sees it ---------------------------------------------- */
@@ -213,7 +235,7 @@ static void log_to_kernel(void)
 static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
-    char replay[PATH_MAX];
+    char replay[PATH_MAX], marker[PATH_MAX];
     int r;
 
     log_to_kernel();
@@ -228,11 +250,14 @@ static void run_child(const EarlyOptions *o, int boot_fd)
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);
     }
-    r = start_recording(o, boot_fd);
+    r = start_recording(o, root_fd, boot_fd);
     if (r < 0)
         log_warning_errno(r, "headstart-init: the recording begins later: %m");
-    if (!early_may_replay(root_fd))
+    if (!early_may_replay(root_fd)) {
+        if ((size_t)snprintf(marker, sizeof(marker), "%s/" RECORD_MARKER, o->run) < sizeof(marker))
+            (void)mark(marker); /* `headstart doctor` then reports no fault */
         _exit(EXIT_SUCCESS);
+    }
     r = execute_replay(o, boot_fd);
     log_error_errno(r, "headstart-init: cannot start headstart-replay: %m");
     _exit(EXIT_FAILURE);

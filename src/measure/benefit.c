@@ -8,6 +8,7 @@
 
 #define INTERVAL_ERROR 0.05
 
+#define NEWEST_LOGINS         5U
 #define REPLAYED_FIRST        3U
 #define INTERVAL_UNKNOWN      10U
 #define INTERVAL_SUSPECT      2U
@@ -25,8 +26,11 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_OFFLINE_UPDATE] = "offline update",
             [EXCLUSION_FSCK] = "file system check",
             [EXCLUSION_EXACT] = "exact recording",
+            [EXCLUSION_PARTLY_REPLAYED] = "control session, partly replayed",
             [EXCLUSION_FIRST] = "first session",
             [EXCLUSION_UPGRADED] = "first session after an upgrade",
+            [EXCLUSION_AUTOLOGIN] = "automatic login",
+            [EXCLUSION_GREETER] = "login at a greeter",
             [EXCLUSION_OTHER_POLICY] = "another policy",
     };
 
@@ -36,6 +40,15 @@ const char *session_exclusion_to_string(SessionExclusion e)
 static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
 {
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
+}
+
+/* Returns true for a session in which one pack was not replayed on purpose, and another was: that
+ * of all users at the greeter, or that of the user at the login. Its files were partly in memory.
+ * Only a recording with replay observes the use of the pack per file. */
+static bool was_partly_replayed(const SessionRecord *s)
+{
+    return s->flags & SESSION_CONTROL &&
+           (session_was_replayed(s) || s->usage.source == USAGE_PER_FILE);
 }
 
 /* Returns why the session is not comparable, or EXCLUSION_NONE. `before` is the previous session of
@@ -60,6 +73,8 @@ static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *bef
             return map[i].exclusion;
     if (s->ready_usec == SESSION_UNKNOWN || s->ready_usec == 0)
         return EXCLUSION_UNSETTLED;
+    if (was_partly_replayed(s))
+        return EXCLUSION_PARTLY_REPLAYED;
     if (!before)
         return EXCLUSION_FIRST;
     return was_upgraded(s, before) ? EXCLUSION_UPGRADED : EXCLUSION_NONE;
@@ -74,9 +89,32 @@ static Policy newest_policy(const SessionRecord *sessions, size_t n, Stage stage
     return _POLICY_INVALID;
 }
 
+/* Returns true if most of the newest logins were automatic. Replay has read nothing before such a
+ * login, so it takes longer than one at a greeter. */
+static bool are_automatic(const SessionRecord *sessions, size_t n)
+{
+    size_t logins = 0, automatic = 0;
+
+    for (size_t i = n; i-- > 0 && logins < NEWEST_LOGINS;)
+        if (sessions[i].stage == STAGE_LOGIN) {
+            logins++;
+            automatic += (sessions[i].flags & SESSION_AUTOLOGIN) != 0;
+        }
+    return automatic * 2 > logins;
+}
+
+/* Returns why the login is not comparable with the newest logins, or EXCLUSION_NONE. */
+static SessionExclusion exclude_by_greeter(const SessionRecord *s, bool automatic)
+{
+    if (s->stage != STAGE_LOGIN || !!(s->flags & SESSION_AUTOLOGIN) == automatic)
+        return EXCLUSION_NONE;
+    return automatic ? EXCLUSION_GREETER : EXCLUSION_AUTOLOGIN;
+}
+
 void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions)
 {
     const SessionRecord *before[_STAGE_MAX] = {0};
+    bool automatic = are_automatic(sessions, n);
     Policy policy[_STAGE_MAX];
 
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
@@ -85,6 +123,8 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
         const SessionRecord *s = &sessions[i];
 
         exclusions[i] = exclude(s, before[s->stage]);
+        if (exclusions[i] == EXCLUSION_NONE)
+            exclusions[i] = exclude_by_greeter(s, automatic);
         if (exclusions[i] == EXCLUSION_NONE && session_was_replayed(s) &&
             s->policy != policy[s->stage])
             exclusions[i] = EXCLUSION_OTHER_POLICY;
@@ -233,6 +273,14 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
     if (r >= 0)
         *ret = b;
     return r;
+}
+
+bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec)
+{
+    if (b->policy != old || !b->effect.known || b->effect.saved_low <= 0)
+        return false;
+    return old_usec == 0 || new_usec == 0 ||
+           (double)new_usec > BENEFIT_REPLACED_SHARE * (double)old_usec;
 }
 
 uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now)

@@ -18,9 +18,12 @@ typedef enum SessionExclusion {
     EXCLUSION_OFFLINE_UPDATE,
     EXCLUSION_FSCK,
     EXCLUSION_EXACT,
-    EXCLUSION_FIRST,        /* the packages before this session are unknown */
-    EXCLUSION_UPGRADED,     /* packages or the kernel changed since the previous session */
-    EXCLUSION_OTHER_POLICY, /* another policy than that of the newest replay */
+    EXCLUSION_PARTLY_REPLAYED, /* a control session for one pack, in which another was replayed */
+    EXCLUSION_FIRST,           /* the packages before this session are unknown */
+    EXCLUSION_UPGRADED,        /* packages or the kernel changed since the previous session */
+    EXCLUSION_AUTOLOGIN,       /* an automatic login, unlike most of the newest logins */
+    EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
+    EXCLUSION_OTHER_POLICY,    /* another policy than that of the newest replay */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
@@ -68,6 +71,15 @@ int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t
 
 /* Returns true if the policy must be off for that user (UID_INVALID: for all users). */
 bool benefit_is_harmful(const Benefit *b, uint32_t uid);
+
+/* A policy that was measured to gain time is replaced if another one is predicted to take at most
+ * this share of its time. Predictions are not accurate enough for smaller differences. */
+#define BENEFIT_REPLACED_SHARE 0.8
+
+/* Returns true if a pack keeps the policy `old` of the pack before, although the planner predicts
+ * less time for another policy: the interval of the gain of `old` excludes zero, and the predicted
+ * times do not differ much (BENEFIT_REPLACED_SHARE). Predicted times are 0 if they are unknown. */
+bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec);
 
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);

@@ -8,7 +8,7 @@
 
 static const char *const flag_names[] = {
         "control",        "incomplete", "exact",     "second-login", "soft-reboot",
-        "offline-update", "fsck",       "unsettled", "shared",
+        "offline-update", "fsck",       "unsettled", "shared",       "autologin",
 };
 _Static_assert((1U << ELEMENTSOF(flag_names)) - 1 == _SESSION_FLAGS_ALL, "each flag has a name");
 
@@ -64,13 +64,18 @@ static const struct {
     {                                                                               \
 #name, offsetof(SessionRecord, name), sizeof(((SessionRecord *)NULL)->name) \
     }
-        STRING(boot_id),      STRING(outcome), STRING(kernel),
-        STRING(distribution), STRING(device),  STRING(scheduler),
+        STRING(boot_id),      STRING(reason), STRING(outcome),   STRING(kernel),
+        STRING(distribution), STRING(device), STRING(scheduler),
 };
 
 const char *usage_source_to_string(UsageSource s)
 {
     return (int)s < 0 || s >= _USAGE_SOURCE_MAX ? NULL : usage_names[s];
+}
+
+const char *usage_source_unit(UsageSource s)
+{
+    return s == USAGE_PER_FILE ? "file" : s == USAGE_PER_PAGE ? "page" : NULL;
 }
 
 UsageSource usage_source_from_string(const char *s)

@@ -30,7 +30,8 @@ typedef enum SessionFlags {
     SESSION_FSCK = 1 << 6,
     SESSION_UNSETTLED = 1 << 7, /* the stage was cut at its time limit */
     SESSION_SHARED = 1 << 8,    /* several users logged in at once */
-    _SESSION_FLAGS_ALL = (1 << 9) - 1,
+    SESSION_AUTOLOGIN = 1 << 9, /* no greeter ran before the login */
+    _SESSION_FLAGS_ALL = (1 << 10) - 1,
 } SessionFlags;
 
 /* The way in which the use of the pack was observed. */
@@ -74,7 +75,8 @@ typedef struct SessionRecord {
     uint64_t io_some_usec, io_full_usec;
     uint64_t disk_reads, disk_read_bytes;
     /* The report of headstart-replay. Without a report the outcome is "". */
-    Policy policy; /* of the pack; POLICY_OFF if there was none */
+    Policy policy;   /* of the pack; POLICY_OFF if there was none */
+    char reason[16]; /* PolicyReason of the policy; "": not known */
     char outcome[16];
     uint64_t replay_usec, replay_files, replay_data_bytes, replay_metadata_bytes;
     uint64_t predicted_usec; /* the planner's prediction of ready_usec */
@@ -100,6 +102,9 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 bool session_was_replayed(const SessionRecord *s);
 
 const char *usage_source_to_string(UsageSource s);
+/* Returns "file" or "page": that of which hits and waste are whole multiples. Misses are always
+ * observed per page. NULL: nothing was observed. */
+const char *usage_source_unit(UsageSource s);
 UsageSource usage_source_from_string(const char *s);
 /* Returns the word for a flag: "exact" for SESSION_EXACT. NULL: `flag` is not a single flag. */
 const char *session_flag_to_string(unsigned flag);

@@ -100,12 +100,14 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
         ModelStageFile *f = &s->files[i];
 
         f->used = decayed_sum_rescale(f->used, to, from);
-        f->observed = decayed_sum_rescale(f->observed, to, from);
-        f->assumed = decayed_sum_rescale(f->assumed, to, from);
         f->first_use = decayed_sum_rescale(f->first_use, to, from);
         f->machines = settle_machines(f->machines, f->used);
-        rescale_ranges(&f->resident, to, from);
-        rescale_ranges(&f->assumed_resident, to, from);
+        for (Residency k = 0; k < _RESIDENCY_MAX; k++) {
+            ModelResidency *known = &f->residency[k];
+
+            known->sessions = decayed_sum_rescale(known->sessions, to, from);
+            rescale_ranges(&known->ranges, to, from);
+        }
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         s->metadata[i].observed = decayed_sum_rescale(s->metadata[i].observed, to, from);

@@ -7,6 +7,9 @@
 
 void model_stage_done(ModelStage *s);
 
+/* Frees the ranges of a file. */
+void model_stage_file_done(ModelStageFile *f);
+
 /* Returns the id of a trace, which is computed from its boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
 

@@ -308,37 +308,39 @@ static int read_stage_files(Reader *x, struct json_object *o, ModelStage *s)
         CHECK(next_sum(x, &c[1], s->sessions, &f->used));
         if (decayed_sum_is_zero(f->used))
             return -EBADMSG;
-        CHECK(next_sum(x, &c[2], f->used, &f->observed));
+        CHECK(next_sum(x, &c[2], f->used, &f->residency[RESIDENCY_OBSERVED].sessions));
         CHECK(next_time(x, &c[3], &c[4], &f->first_use));
         CHECK(json_next_column(&c[5], 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(x, ranges, f->observed, &f->resident));
+        CHECK(read_ranges(x, ranges, f->residency[RESIDENCY_OBSERVED].sessions,
+                          &f->residency[RESIDENCY_OBSERVED].ranges));
     }
     return 0;
 }
 
-/* Reads the assumed residency: an array of [row in the stage's table of files, sum of sessions,
- * ranges] in which the rows rise. */
-static int read_assumed(Reader *x, struct json_object *o, ModelStage *s)
+/* Reads the exact or the assumed residency: an array of [row in the stage's table of files, sum of
+ * sessions, ranges] in which the rows rise. */
+static int read_residency(Reader *x, struct json_object *o, const char *key, Residency residency,
+                          ModelStage *s)
 {
     JsonColumn all, one, ranges;
     uint64_t next = 0, row;
 
-    x->where = "assumed";
-    CHECK(json_get_column(&x->document, o, "assumed", MODEL_FILES_MAX, &all));
+    x->where = key;
+    CHECK(json_get_column(&x->document, o, key, MODEL_FILES_MAX, &all));
     while (all.n > 0) {
-        ModelStageFile *f;
+        ModelResidency *known;
 
         CHECK(json_next_column(&all, 3, &one));
         CHECK(json_next_u64(&one, UINT32_MAX, &row));
         if (row < next || row >= s->n_files)
             return -EBADMSG;
         next = row + 1;
-        f = &s->files[row];
-        CHECK(next_sum(x, &one, f->used, &f->assumed));
-        if (decayed_sum_is_zero(f->assumed))
+        known = &s->files[row].residency[residency];
+        CHECK(next_sum(x, &one, s->files[row].used, &known->sessions));
+        if (decayed_sum_is_zero(known->sessions))
             return -EBADMSG;
         CHECK(json_next_column(&one, 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(x, ranges, f->assumed, &f->assumed_resident));
+        CHECK(read_ranges(x, ranges, known->sessions, &known->ranges));
     }
     return 0;
 }
@@ -464,7 +466,9 @@ static int read_stage(Reader *x, struct json_object *o, ModelStage *s)
     CHECK(read_applications(x, o, s));
     CHECK(read_launches(x, o, s));
     CHECK(read_stage_files(x, o, s));
-    CHECK(read_assumed(x, o, s));
+    CHECK(read_residency(x, o, "assumed", RESIDENCY_ASSUMED, s));
+    if (json_object_object_get_ex(o, "exact", NULL)) /* older models do not have it */
+        CHECK(read_residency(x, o, "exact", RESIDENCY_EXACT, s));
     CHECK(read_machines(x, o, s));
     return read_metadata(x, o, s);
 }

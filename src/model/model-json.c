@@ -110,11 +110,11 @@ static int add_stage(Writer *w, const ModelStage *s)
     }
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
-        CHECK(add_sum(w, s->files[i].observed));
-        CHECK(add_sum(w, s->files[i].assumed));
         CHECK(add_sum(w, s->files[i].machines));
-        CHECK(add_ranges(w, &s->files[i].resident));
-        CHECK(add_ranges(w, &s->files[i].assumed_resident));
+        for (Residency k = 0; k < _RESIDENCY_MAX; k++) {
+            CHECK(add_sum(w, s->files[i].residency[k].sessions));
+            CHECK(add_ranges(w, &s->files[i].residency[k].ranges));
+        }
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         CHECK(add_sum(w, s->metadata[i].observed));
@@ -300,6 +300,32 @@ static void write_machines(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, '}');
 }
 
+/* Writes the residency of this kind. Only the files that have it are listed. */
+static void write_residency(Writer *w, const char *key, Residency residency, const ModelStage *s)
+{
+    json_writer_open(&w->w, key, '[');
+    for (size_t i = 0; i < s->n_files; i++) {
+        const ModelResidency *known = &s->files[i].residency[residency];
+
+        if (decayed_sum_is_zero(known->sessions))
+            continue;
+        json_writer_open(&w->w, NULL, '[');
+        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
+        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, known->sessions)));
+        write_ranges(w, NULL, &known->ranges);
+        json_writer_close(&w->w, ']');
+    }
+    json_writer_close(&w->w, ']');
+}
+
+static bool has_exact_residency(const ModelStage *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        if (!decayed_sum_is_zero(s->files[i].residency[RESIDENCY_EXACT].sessions))
+            return true;
+    return false;
+}
+
 static void write_stage_files(Writer *w, const ModelStage *s)
 {
     const ModelStageFile *f = s->files;
@@ -307,27 +333,18 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_open(&w->w, "files", '{');
     WRITE_COLUMN(w, "file_delta", s->n_files, i == 0 ? f[i].file : f[i].file - f[i - 1].file);
     WRITE_COLUMN(w, "used", s->n_files, row_of(w, f[i].used));
-    WRITE_COLUMN(w, "observed", s->n_files, row_of(w, f[i].observed));
+    WRITE_COLUMN(w, "observed", s->n_files, row_of(w, f[i].residency[RESIDENCY_OBSERVED].sessions));
     WRITE_COLUMN(w, "first_use_msec", s->n_files, f[i].first_use.current);
     WRITE_COLUMN(w, "first_use_msec_previous", s->n_files, f[i].first_use.previous);
     json_writer_open(&w->w, "resident", '[');
     for (size_t i = 0; i < s->n_files; i++)
-        write_ranges(w, NULL, &f[i].resident);
+        write_ranges(w, NULL, &f[i].residency[RESIDENCY_OBSERVED].ranges);
     json_writer_close(&w->w, ']');
     json_writer_close(&w->w, '}');
 
-    /* Only files with an assumed residency are listed. */
-    json_writer_open(&w->w, "assumed", '[');
-    for (size_t i = 0; i < s->n_files; i++) {
-        if (decayed_sum_is_zero(f[i].assumed))
-            continue;
-        json_writer_open(&w->w, NULL, '[');
-        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
-        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, f[i].assumed)));
-        write_ranges(w, NULL, &f[i].assumed_resident);
-        json_writer_close(&w->w, ']');
-    }
-    json_writer_close(&w->w, ']');
+    write_residency(w, "assumed", RESIDENCY_ASSUMED, s);
+    if (has_exact_residency(s))
+        write_residency(w, "exact", RESIDENCY_EXACT, s);
 }
 
 /* Writes the sum over the sessions that had some property; nothing if none had it. */

@@ -163,14 +163,13 @@ bool launches_observed(const Launches *l, uint32_t application)
 /* Returns the bytes of the ranges that at least `min_probability` of the starts needed. */
 static uint64_t needed_bytes(const ModelStageFile *f, double needed, double min_probability)
 {
-    bool observed = !decayed_sum_is_zero(f->observed);
-    const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
-    DecayedSum whole = observed ? f->observed : f->assumed;
+    const ModelResidency *best = model_best_residency(f);
     uint64_t bytes = 0;
 
-    for (size_t i = 0; i < known->n; i++)
-        if (needed * decayed_sum_ratio(known->ranges[i].weight, whole) >= min_probability)
-            bytes += known->ranges[i].length;
+    for (size_t i = 0; i < best->ranges.n; i++)
+        if (needed * decayed_sum_ratio(best->ranges.ranges[i].weight, best->sessions) >=
+            min_probability)
+            bytes += best->ranges.ranges[i].length;
     return bytes;
 }
 

@@ -249,20 +249,23 @@ static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, Deca
     return 0;
 }
 
-/* Stores the file's residency as observed or as assumed. */
+/* Returns how well the trace shows which parts of a file its session used. */
+static Residency residency_of(const Trace *t)
+{
+    return t->flags & (TRACE_RESIDENCY_OFF | TRACE_REPLAYED) ? RESIDENCY_ASSUMED
+           : t->flags & TRACE_EXACT                          ? RESIDENCY_EXACT
+                                                             : RESIDENCY_OBSERVED;
+}
+
 static int learn_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
 {
     Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), MODEL_ALIGN_BYTES)};
     const RangeSet all = {&whole, whole.length > 0, 1};
-    bool unknown = t->flags & TRACE_RESIDENCY_OFF;
+    ModelResidency *known = &o->residency[residency_of(t)];
 
-    if (unknown || t->flags & TRACE_REPLAYED) {
-        o->assumed = one;
-        return weighted_ranges_from_ranges(unknown ? &all : &f->resident, one,
-                                           &o->assumed_resident);
-    }
-    o->observed = one;
-    return weighted_ranges_from_ranges(&f->resident, one, &o->resident);
+    known->sessions = one;
+    return weighted_ranges_from_ranges(t->flags & TRACE_RESIDENCY_OFF ? &all : &f->resident, one,
+                                       &known->ranges);
 }
 
 /* Learns for each file whether and when it was first used, and which parts were resident. */
@@ -348,7 +351,7 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
     return (ModelTiming){
             .sessions = one,
             .ready = time_of(g->ready / USEC_PER_MSEC, one),
-            .stalled = time_of(MIN(g->stalled, g->ready) / USEC_PER_MSEC, one),
+            .stalled = time_of(trace_waited(t) / USEC_PER_MSEC, one),
     };
 }
 

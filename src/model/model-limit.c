@@ -57,9 +57,13 @@ static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes
     uint64_t sum = 0;
 
     memset(bytes, 0, m->n_files * sizeof(*bytes));
-    for (size_t i = 0; i < s->n_files; i++)
-        bytes[s->files[i].file] += sizeof(ModelStageFile) + range_bytes(&s->files[i].resident) +
-                                   range_bytes(&s->files[i].assumed_resident);
+    for (size_t i = 0; i < s->n_files; i++) {
+        const ModelStageFile *f = &s->files[i];
+
+        bytes[f->file] += sizeof(ModelStageFile);
+        for (Residency k = 0; k < _RESIDENCY_MAX; k++)
+            bytes[f->file] += range_bytes(&f->residency[k].ranges);
+    }
     for (size_t i = 0; i < s->n_uses; i++)
         bytes[s->uses[i].file] += sizeof(ModelUse);
     for (size_t i = 0; i < s->n_applications; i++)
@@ -128,8 +132,7 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
         if (keep[s->files[i].file])
             s->files[n++] = s->files[i];
         else {
-            weighted_ranges_done(&s->files[i].resident);
-            weighted_ranges_done(&s->files[i].assumed_resident);
+            model_stage_file_done(&s->files[i]);
             dropped++;
         }
     s->n_files = n;

@@ -18,7 +18,7 @@ typedef struct ModelLimits {
 #define MODEL_LIMITS_DEFAULT                                          \
     (ModelLimits)                                                     \
     {                                                                 \
-        .user_bytes = UINT64_C(16) << 20, .bytes = UINT64_C(48) << 20 \
+        .user_bytes = UINT64_C(16) << 20, .bytes = UINT64_C(56) << 20 \
     }
 
 /* Bounds the chains by CHAINS_LIMITS_DEFAULT, unless a session of the chains is under way. Then

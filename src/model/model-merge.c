@@ -157,10 +157,20 @@ static int merge_uses(const Side *a, const ModelStage *x, const uint32_t *x_wher
     return 0;
 }
 
+static int merge_residency(const Side *a, const ModelResidency *x, const Side *b,
+                           const ModelResidency *y, ModelResidency *ret)
+{
+    for (Residency i = 0; i < _RESIDENCY_MAX; i++) {
+        ret[i].sessions = decayed_sum_add(advance(a, x[i].sessions), advance(b, y[i].sessions));
+        CHECK(weighted_ranges_sum(&x[i].ranges, a->later, &y[i].ranges, b->later, &ret[i].ranges));
+    }
+    return 0;
+}
+
 static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, const ModelStage *y,
                              ModelStage *s)
 {
-    static const WeightedRanges none = {0};
+    static const ModelResidency none[_RESIDENCY_MAX] = {0};
     size_t i = 0, j = 0;
 
     if (grow_array(&s->files, &s->allocated_files, x->n_files + y->n_files,
@@ -176,16 +186,12 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
         if (k <= 0) {
             o.file = map_file(a, u->file);
             o.used = advance(a, u->used);
-            o.observed = advance(a, u->observed);
-            o.assumed = advance(a, u->assumed);
             o.first_use = advance(a, u->first_use);
             o.machines = advance(a, u->machines);
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
             o.used = decayed_sum_add(o.used, advance(b, v->used));
-            o.observed = decayed_sum_add(o.observed, advance(b, v->observed));
-            o.assumed = decayed_sum_add(o.assumed, advance(b, v->assumed));
             o.first_use = decayed_sum_add(o.first_use, advance(b, v->first_use));
             o.machines = decayed_sum_add(o.machines, advance(b, v->machines));
         }
@@ -195,12 +201,8 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
             continue;
         s->files[s->n_files] = o;
         s->n_files++;
-        CHECK(weighted_ranges_sum(k <= 0 ? &u->resident : &none, a->later,
-                                  k >= 0 ? &v->resident : &none, b->later,
-                                  &s->files[s->n_files - 1].resident));
-        CHECK(weighted_ranges_sum(k <= 0 ? &u->assumed_resident : &none, a->later,
-                                  k >= 0 ? &v->assumed_resident : &none, b->later,
-                                  &s->files[s->n_files - 1].assumed_resident));
+        CHECK(merge_residency(a, k <= 0 ? u->residency : none, b, k >= 0 ? v->residency : none,
+                              s->files[s->n_files - 1].residency));
     }
     return 0;
 }
@@ -451,6 +453,14 @@ static int merge_chains(const Model *a, const Model *b, Model *m)
                         &m->chains);
 }
 
+static bool has_few_ranges(const ModelStageFile *f)
+{
+    for (Residency i = 0; i < _RESIDENCY_MAX; i++)
+        if (f->residency[i].ranges.n > MODEL_RANGES_MAX)
+            return false;
+    return true;
+}
+
 static bool within_limits(const Model *m)
 {
     bool ok = m->n_files <= MODEL_FILES_MAX && m->n_stages <= MODEL_STAGES_MAX;
@@ -460,8 +470,7 @@ static bool within_limits(const Model *m)
 
         ok = s->n_uses <= MODEL_USES_MAX && s->n_metadata <= TRACE_VOLUMES_MAX;
         for (size_t k = 0; k < s->n_files && ok; k++)
-            ok = s->files[k].resident.n <= MODEL_RANGES_MAX &&
-                 s->files[k].assumed_resident.n <= MODEL_RANGES_MAX;
+            ok = has_few_ranges(&s->files[k]);
         for (size_t k = 0; k < s->n_metadata && ok; k++)
             ok = s->metadata[k].ranges.n <= MODEL_RANGES_MAX;
     }

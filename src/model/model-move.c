@@ -99,10 +99,9 @@ static int move_stage(ModelStage *s, const uint32_t *where)
         ModelStageFile f = s->files[i];
 
         f.file = where[f.file];
-        if (f.file == MODEL_NONE) {
-            weighted_ranges_done(&f.resident);
-            weighted_ranges_done(&f.assumed_resident);
-        } else
+        if (f.file == MODEL_NONE)
+            model_stage_file_done(&f);
+        else
             s->files[n++] = f;
     }
     s->n_files = n;
@@ -167,9 +166,7 @@ void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new
         for (size_t k = 0; k < m->stages[i].n_files; k++) {
             ModelStageFile *f = &m->stages[i].files[k];
 
-            if (f->file != file)
-                continue;
-            stretch(&f->resident, old_end, new_end);
-            stretch(&f->assumed_resident, old_end, new_end);
+            for (Residency j = 0; f->file == file && j < _RESIDENCY_MAX; j++)
+                stretch(&f->residency[j].ranges, old_end, new_end);
         }
 }

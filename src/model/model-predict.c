@@ -59,9 +59,8 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
                        Prediction *p)
 {
-    bool observed = !decayed_sum_is_zero(f->observed);
-    const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
-    DecayedSum whole = observed ? f->observed : f->assumed;
+    const ModelResidency *best = model_best_residency(f);
+    const WeightedRanges *known = &best->ranges;
     PredictedFile *o;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
@@ -87,7 +86,7 @@ int model_predict_file(const Model *m, const ModelStageFile *f, double needed, u
         o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->offset,
                 .length = g->length,
-                .probability = needed * decayed_sum_ratio(g->weight, whole),
+                .probability = needed * decayed_sum_ratio(g->weight, best->sessions),
         };
     }
     return 0;

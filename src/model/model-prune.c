@@ -24,6 +24,18 @@ static bool is_rare(const Minimum *min, const ModelStage *s, DecayedSum used, De
            model_count_machines(machines) < min->machines;
 }
 
+/* Drops the residency that no plan uses, because a better one is known. */
+static void keep_best_residency(ModelStageFile *f)
+{
+    const ModelResidency *best = model_best_residency(f);
+
+    for (Residency i = 0; i < _RESIDENCY_MAX; i++)
+        if (&f->residency[i] != best) {
+            weighted_ranges_done(&f->residency[i].ranges);
+            f->residency[i] = (ModelResidency){0};
+        }
+}
+
 /* Keeps in a stage only files and applications that are not rare, and the uses between them. `keep`
  * has room for each file, `scratch` for each application. */
 static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t *scratch)
@@ -34,14 +46,10 @@ static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t 
         ModelStageFile *f = &s->files[k];
 
         if (is_rare(min, s, f->used, f->machines)) {
-            weighted_ranges_done(&f->resident);
-            weighted_ranges_done(&f->assumed_resident);
+            model_stage_file_done(f);
             continue;
         }
-        if (!decayed_sum_is_zero(f->observed)) {
-            f->assumed = (DecayedSum){0, 0};
-            weighted_ranges_done(&f->assumed_resident);
-        }
+        keep_best_residency(f);
         keep[f->file] = true;
         s->files[n++] = *f;
     }

@@ -6,11 +6,16 @@
 
 #include <string.h>
 
+void model_stage_file_done(ModelStageFile *f)
+{
+    for (Residency i = 0; i < _RESIDENCY_MAX; i++)
+        weighted_ranges_done(&f->residency[i].ranges);
+}
+
 void model_stage_done(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_files; i++) {
-        weighted_ranges_done(&s->files[i].resident);
-        weighted_ranges_done(&s->files[i].assumed_resident);
+        model_stage_file_done(&s->files[i]);
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         free(s->metadata[i].uuid);

@@ -9,10 +9,13 @@
  * Each session shows which applications started, and which files they used. Residency is observed
  * only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED), residency
  * shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such residency is
- * stored separately (ModelStageFile.assumed). It is used only for files without observed residency.
+ * stored separately (RESIDENCY_ASSUMED). It is used only for files without observed residency.
  * No pack contained such a file when a session opened it for the first time, so the assumed
- * residency of that session shows which ranges it used. Metadata of replayed sessions is ignored.
- * model_trace_unfit() says which traces are not learned at all.
+ * residency of that session shows which ranges it used. In an exact recording (TRACE_EXACT), the
+ * kernel reads little ahead, so residency shows few pages that nobody used. It is stored
+ * separately, too (RESIDENCY_EXACT), and a file that has such residency is planned by it alone.
+ * Metadata of replayed sessions is ignored. model_trace_unfit() says which traces are not learned
+ * at all.
  *
  * The model's clock is the latest moment of which the model has learned. It never runs back, and
  * skips implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases
@@ -84,16 +87,26 @@ typedef struct ModelUse {
     DecayedSum machines; /* that contributed to `used` */
 } ModelUse;
 
+/* How well a session shows which parts of a file it used; the best comes first. */
+typedef enum Residency {
+    RESIDENCY_EXACT,
+    RESIDENCY_OBSERVED,
+    RESIDENCY_ASSUMED,
+    _RESIDENCY_MAX,
+} Residency;
+
+typedef struct ModelResidency {
+    DecayedSum sessions; /* that used the file and show its residency this well */
+    WeightedRanges ranges;
+} ModelResidency;
+
 typedef struct ModelStageFile {
     uint32_t file;
-    DecayedSum used;     /* sessions in which any process opened it */
-    DecayedSum observed; /* those among them whose residency was observed */
-    DecayedSum assumed;  /* those among them whose residency is kept in assumed_resident */
+    DecayedSum used; /* sessions in which any process opened it */
     DecayedSum
             first_use;   /* times (decayed_sum_of_time()) from the stage's start to the first use */
     DecayedSum machines; /* that contributed to `used` */
-    WeightedRanges resident; /* of sessions in `observed` */
-    WeightedRanges assumed_resident;
+    ModelResidency residency[_RESIDENCY_MAX];
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
 
 typedef struct ModelMetadata {
@@ -106,7 +119,7 @@ typedef struct ModelMetadata {
 typedef struct ModelTiming {
     DecayedSum sessions;
     DecayedSum ready;   /* times from the stage's start */
-    DecayedSum stalled; /* the part of these times in which tasks waited for I/O */
+    DecayedSum stalled; /* the part of these times in which tasks waited for I/O: trace_waited() */
 } ModelTiming;
 
 /* One stage of one user (uid UID_INVALID where there is no user: boot). */
@@ -128,6 +141,16 @@ typedef struct ModelStage {
     ModelMetadata *metadata; /* by uuid */
     size_t n_metadata, allocated_metadata;
 } ModelStage;
+
+/* Returns the best residency that is known of the file; its sessions are zero if none is known. */
+static inline const ModelResidency *model_best_residency(const ModelStageFile *f)
+{
+    Residency i = RESIDENCY_EXACT;
+
+    while (i < _RESIDENCY_MAX - 1 && decayed_sum_is_zero(f->residency[i].sessions))
+        i++;
+    return &f->residency[i];
+}
 
 /* A trace that was learned. The list keeps a trace from being learned twice. */
 typedef struct ModelLearned {

@@ -25,6 +25,7 @@ void weighted_ranges_trim(WeightedRanges *s)
  * has the same weight, that range is extended instead. */
 static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weight)
 {
+    size_t allocated = s->allocated;
     int r;
 
     if (start >= end || decayed_sum_is_zero(weight))
@@ -38,9 +39,12 @@ static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weig
             return 0;
         }
     }
-    r = grow_array(&s->ranges, &s->allocated, s->n + 1, sizeof(WeightedRange));
+    if (s->n >= WEIGHTED_RANGES_MAX)
+        return -ENOMEM;
+    r = grow_array(&s->ranges, &allocated, (size_t)s->n + 1, sizeof(WeightedRange));
     if (r < 0)
         return r;
+    s->allocated = (uint32_t)MIN(allocated, UINT32_MAX);
     s->ranges[s->n++] = (WeightedRange){start, end - start, weight};
     return 0;
 }

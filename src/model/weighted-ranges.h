@@ -23,8 +23,11 @@ static inline uint64_t weighted_range_end(const WeightedRange *x)
  * equal arrays. */
 typedef struct WeightedRanges {
     WeightedRange *ranges;
-    size_t n, allocated;
+    uint32_t n, allocated; /* a model has several of these for each file, so they are small */
 } WeightedRanges;
+
+/* The functions below return -ENOMEM for more ranges than this. */
+#define WEIGHTED_RANGES_MAX (UINT32_MAX / 4)
 
 void weighted_ranges_done(WeightedRanges *s);
 

@@ -42,6 +42,15 @@ double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t 
     return link_free;
 }
 
+size_t cost_sequence_cut(Range *requests, size_t n, uint64_t window_bytes)
+{
+    while (n > 0 && requests[n - 1].length <= window_bytes)
+        window_bytes -= requests[--n].length;
+    if (n > 0)
+        requests[n - 1].length -= window_bytes;
+    return n;
+}
+
 double cost_mean_move_usec(const DeviceProfile *d)
 {
     /* On a device of length 1, the square root of the distance between two random places is 8/15 on

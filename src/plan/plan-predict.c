@@ -55,7 +55,8 @@ static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *
         i++;
     if (i == x->n_devices) {
         x->volumes[i] = v;
-        x->devices[i] = (StageDevice){profile_of(v, p), v->size_bytes};
+        x->devices[i] = (StageDevice){profile_of(v, p), v->size_bytes,
+                                      device_engine_of_class(plan_device_class(v, p))};
         x->n_devices++;
     }
     x->devices[i].size_bytes = MAX(x->devices[i].size_bytes, v->size_bytes);

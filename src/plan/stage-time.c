@@ -18,10 +18,12 @@
 /* The largest request of replay. */
 #define REPLAY_REQUEST UINT64_C(1048576)
 
-/* The cost of headstart-replay itself: bytes and requests that a cold start reads besides the pack,
- * and CPU time until the first request and for each file that it opens. */
-#define PROGRAM_BYTES    UINT64_C(262144)
-#define PROGRAM_REQUESTS 6
+/* The cost of headstart-replay itself: bytes and requests of a cold start, and CPU time until the
+ * first request and for each file that it opens. The program is linked statically, takes 1 MB, and
+ * requests its whole file with its first instructions. Besides the program, the disk reads the
+ * directory of the pack and the pack. */
+#define PROGRAM_BYTES    UINT64_C(1048576)
+#define PROGRAM_REQUESTS 3
 #define START_USEC       10000.0
 #define OPEN_USEC        12.0
 
@@ -242,7 +244,9 @@ typedef struct Stream {
     double begin;      /* no request is made before this time */
     double data_begin; /* no request for data is made before this time; 0: not known yet */
     uint64_t part;     /* bytes of the next read that were already requested */
+    uint64_t left;     /* bytes of the queue that were not requested yet */
     double done;       /* end of the last request so far */
+    double last;       /* when the last request can be submitted, if nobody else reads */
 } Stream;
 
 typedef struct Timeline {
@@ -280,6 +284,7 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
         if (!r->metadata)
             group = bin == 0 ? 1 : r->need == USEC_INFINITY ? UINT64_MAX : 1 + r->need / bin;
         s->n_metadata += r->metadata;
+        s->left += r->length;
         keys[n++] = (Keyed){group, r->place, (uint32_t)i};
     }
     qsort(keys, n, sizeof(Keyed), compare_keyed);
@@ -321,6 +326,9 @@ static int timeline_make(Timeline *m, const Sequence *s, bool metadata_only, use
         device_init(&m->devices[i], &f->devices[i]);
         m->streams[i].begin = m->streams[i].done = begin;
         r = fill_stream(m, i, metadata_only, bin);
+        m->streams[i].last = begin;
+        if (m->streams[i].n_metadata == 0)
+            m->streams[i].last += (double)f->n_opens * OPEN_USEC;
     }
     return r;
 }
@@ -374,6 +382,22 @@ static size_t count_joined(const Timeline *m, const Stream *s, uint64_t *ret_len
     return n;
 }
 
+/* Notes the end of the request of `length` bytes that was submitted last. Replay submits its last
+ * request when that and all others that are not done fit into the window. It opens the files after
+ * it has read the metadata. */
+static void note_last(const StageFacts *f, uint32_t device, bool metadata, uint64_t length,
+                      Stream *s)
+{
+    const DeviceEngine *engine = f->devices[device].engine;
+    uint64_t window = engine ? engine->window_bytes : 0;
+
+    if (metadata)
+        s->last = s->done + (double)f->n_opens * OPEN_USEC;
+    else if (s->left > window || (engine && s->n - s->next > engine->window_requests))
+        s->last = fmax(s->last, s->done);
+    s->left -= MIN(length, s->left);
+}
+
 static void stream_submit(Timeline *m, uint32_t device, double at)
 {
     Stream *s = &m->streams[device];
@@ -385,6 +409,7 @@ static void stream_submit(Timeline *m, uint32_t device, double at)
     s->done = fmax(s->done,
                    serve(&m->devices[device], at,
                          r->place == PHYSICAL_UNKNOWN ? r->place : r->place + s->part, length));
+    note_last(m->s->f, device, r->metadata, length, s);
     s->part += length;
     if (s->part < r->length)
         return;
@@ -414,13 +439,13 @@ static void advance_streams(Timeline *m, double until)
     }
 }
 
-static double all_done(const Timeline *m)
+static double all_submitted(const Timeline *m)
 {
-    double done = 0;
+    double last = 0;
 
     for (size_t i = 0; i < m->s->f->n_devices; i++)
-        done = fmax(done, m->streams[i].done);
-    return done;
+        last = fmax(last, m->streams[i].last);
+    return last;
 }
 
 /* If replay has begun this read, requests the rest of it now: from now on the kernel reads it for
@@ -466,11 +491,11 @@ static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, 
 
     if (r < 0)
         return r;
-    if (hold == USEC_INFINITY) {
-        advance_streams(&m, INFINITY);
-        begin = all_done(&m);
-    } else
-        begin = fmax(begin, (double)hold);
+    if (hold > 0) {
+        advance_streams(&m, hold == USEC_INFINITY ? INFINITY : fmax(begin, (double)hold));
+        begin = hold == USEC_INFINITY ? all_submitted(&m)
+                                      : fmax(begin, fmin((double)hold, all_submitted(&m)));
+    }
     *ret_usec = (usec_t)play_reader(&m, begin);
     if (ret_hold)
         *ret_hold = (usec_t)begin;

@@ -14,7 +14,9 @@
  *
  * Replay is one stream for each device. The device serves requests in the order in which they
  * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
- * first use, each bin in the order of place. The reader begins after `hold`. */
+ * first use, each bin in the order of place. The reader begins after `hold`, or earlier if replay
+ * has submitted its last request by then. At that moment a window of requests is still in flight
+ * (device_engine_of_class()). */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"
@@ -24,6 +26,7 @@
 typedef struct StageDevice {
     const DeviceProfile *profile;
     uint64_t size_bytes;
+    const DeviceEngine *engine; /* NULL: replay keeps one request in flight */
 } StageDevice;
 
 /* A range that the pack contains. */
@@ -50,9 +53,9 @@ typedef struct StageFacts {
 } StageFacts;
 
 typedef struct StagePrediction {
-    usec_t usec[_POLICY_MAX];        /* predicted time of the stage; USEC_INFINITY: not predicted */
-    usec_t hold;                     /* of `gate`: how long the stage is held */
-    bool gate_whole;                 /* of `gate`: the stage is held until all is read */
+    usec_t usec[_POLICY_MAX]; /* predicted time of the stage; USEC_INFINITY: not predicted */
+    usec_t hold;              /* of `gate`: how long the stage is held */
+    bool gate_whole;          /* of `gate`: the stage is held until replay has requested all */
     usec_t concurrent_bin, gate_bin; /* width of a bin of first use; 0: order of place */
     Policy best;
     PolicyReason reason;

@@ -71,7 +71,7 @@ int read_ahead_restore(const char *record)
     return result;
 }
 
-int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record)
+int read_ahead_lower(const VolumeTable *t, unsigned kb, const char *record)
 {
     _cleanup_free_ char *text = strdup("");
     int r = read_ahead_restore(record);
@@ -80,15 +80,14 @@ int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *reco
         return r;
     for (size_t i = 0; text && i < t->n; i++) {
         const Volume *v = &t->volumes[i];
-        uint64_t kb;
+        uint64_t old_kb;
         char *more;
 
-        if (!v->read_ahead_path || (v->rotational && !rotational_too) ||
-            strstr(text, v->read_ahead_path) ||
-            rooted_read_u64(AT_FDCWD, v->read_ahead_path, &kb) < 0 || kb <= READ_AHEAD_EXACT_KB)
+        if (!v->read_ahead_path || strstr(text, v->read_ahead_path) ||
+            rooted_read_u64(AT_FDCWD, v->read_ahead_path, &old_kb) < 0 || old_kb <= kb)
             continue;
-        if (asprintf(&more, "%s%s %llu %u\n", text, v->read_ahead_path, (unsigned long long)kb,
-                     READ_AHEAD_EXACT_KB) < 0)
+        if (asprintf(&more, "%s%s %llu %u\n", text, v->read_ahead_path, (unsigned long long)old_kb,
+                     kb) < 0)
             more = NULL;
         free(text);
         text = more;
@@ -100,11 +99,13 @@ int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *reco
     r = atomic_file_write(AT_FDCWD, record, text, strlen(text), 0600);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; r >= 0 && i < t->n; i++) {
         const Volume *v = &t->volumes[i];
 
         if (v->read_ahead_path && strstr(text, v->read_ahead_path))
-            write_kb(v->read_ahead_path, READ_AHEAD_EXACT_KB);
+            r = write_kb(v->read_ahead_path, kb);
     }
-    return 0;
+    if (r < 0)
+        (void)read_ahead_restore(record);
+    return r;
 }

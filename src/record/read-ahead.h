@@ -8,15 +8,10 @@
 
 #include "volume/volume.h"
 
-/* The value of read_ahead_kb while recording, so that an access reads only the page that it
- * touches. */
-#define READ_AHEAD_EXACT_KB 4U
-
-/* Lowers read_ahead_kb on the volumes' devices: all of them, or only those that the kernel does not
- * call rotational. `record` is the path of the file that holds the old values (its directory must
- * exist). Restores first what a crash left lowered. Returns 0, or a negative errno (then no value
- * was lowered). */
-int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
+/* Lowers read_ahead_kb on the volumes' devices to `kb`. `record` is the path of the file that holds
+ * the old values (its directory must exist). Restores first what a crash left lowered. Returns 0,
+ * or a negative errno (then no value was lowered). */
+int read_ahead_lower(const VolumeTable *t, unsigned kb, const char *record);
 
 /* Restores the recorded values where the lowered value is still set, and removes the record.
  * Returns 0 (also if there is no record), or a negative errno. A record with an invalid line is set

@@ -8,6 +8,7 @@
 #include "base/capability.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/read-ahead.h"
 #include "record/following.h"
 #include "record/observer.h"
 #include "record/proc-connector.h"
@@ -15,6 +16,7 @@
 #include "record/residency.h"
 #include "record/take-over.h"
 #include "record/trace-builder.h"
+#include "record/trace-facts.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +25,6 @@
 #include <sys/stat.h>
 
 /* The file in the runtime directory that contains the original values of read-ahead. */
-#define READ_AHEAD_RECORD "read-ahead"
 
 /* The time between two samples of metadata in a session. A session may last for hours, no pack
  * replays it, and a sample of a large device takes milliseconds. In other stages metadata is
@@ -93,12 +94,12 @@ static void lower_read_ahead(Recorder *recorder)
 
     if (!recorder->run_dir || recorder->read_ahead_lowered)
         return;
-    if (!recorder->options.exact) {
+    if (recorder->options.exact_kb == 0) {
         (void)restore_read_ahead(recorder);
         return;
     }
     read_ahead_record(recorder, path, sizeof(path));
-    r = read_ahead_lower(&recorder->observer.volumes.table, true, path);
+    r = read_ahead_lower(&recorder->observer.volumes.table, recorder->options.exact_kb, path);
     if (r < 0)
         log_warning_errno(r, "Cannot lower read-ahead, recording less exactly: %m");
     else
@@ -228,6 +229,21 @@ void recorder_drop_interval(Recorder *recorder)
     recorder->stage.interval = false;
 }
 
+/* Returns true if a pack of the stage is replayed. Pages and metadata are then not sampled, because
+ * samples would show what replay has read, and the model learns neither from such a stage
+ * (model-learn.c). The recorder would take processor time from the session that it observes. */
+static bool is_replayed(Recorder *recorder, usec_t now)
+{
+    StageRecord *s = &recorder->stage;
+
+    /* Before the first round, replay may not have begun. */
+    if (!s->replay_checked && stage_record_time(s, now) >= SAMPLING_ROUND_USEC) {
+        s->replayed = trace_is_replayed(recorder->run_dir, s->stage, s->uid);
+        s->replay_checked = true;
+    }
+    return s->replayed;
+}
+
 /* Samples residency, if that is due. Returns 0 or -ENOMEM. */
 static int sample(Recorder *recorder)
 {
@@ -244,6 +260,8 @@ static int sample(Recorder *recorder)
         moment_read(&moment);
         stage_record_add_sample(s, &moment);
     }
+    if (is_replayed(recorder, now))
+        return 0;
     if (s->residency_known)
         r = sampling_run(&s->sampling, s->log, &s->shares, recorder->observer.fanotify, now);
     if (r <= 0 || now < s->metadata_sampled + interval)
@@ -446,9 +464,9 @@ void recorder_set_uid(Recorder *recorder, uint32_t uid)
     recorder->stage.uid = uid;
 }
 
-void recorder_set_exact(Recorder *recorder, bool exact)
+void recorder_set_exact(Recorder *recorder, unsigned kb)
 {
-    recorder->options.exact = exact;
+    recorder->options.exact_kb = kb;
 }
 
 uint64_t recorder_n_starts(const Recorder *recorder)

@@ -25,7 +25,7 @@ typedef struct RecorderOptions {
                             there is none */
     const char *store;   /* directory where traces are stored; its encryption determines which names
                             they may contain (volume/encryption.h). NULL: all names. Borrowed */
-    bool exact;          /* lower read-ahead on all devices */
+    unsigned exact_kb;   /* lower read-ahead on all devices to so many KiB; 0: do not */
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;
@@ -108,8 +108,8 @@ void recorder_drop_interval(Recorder *recorder);
 /* Sets the user of the stage that is being recorded: UID_INVALID if several users share it. */
 void recorder_set_uid(Recorder *recorder, uint32_t uid);
 
-/* Sets RecorderOptions.exact from the next stage on. */
-void recorder_set_exact(Recorder *recorder, bool exact);
+/* Sets RecorderOptions.exact_kb from the next stage on. */
+void recorder_set_exact(Recorder *recorder, unsigned kb);
 
 /* Returns the number of applications that were started so far, also between stages. It counts exec
  * events except those of dynamic loaders and of headstart's own programs. */

@@ -20,6 +20,7 @@ void stage_record_done(StageRecord *s)
 void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start)
 {
     sampling_done(&s->sampling);
+    s->replay_checked = s->replayed = false;
     s->recording = true;
     s->stage = stage;
     s->uid = uid;

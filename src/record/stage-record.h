@@ -31,7 +31,8 @@ typedef struct StageRecord {
     EventLog *log;
     UserShares shares; /* the users' parts of the log and of the trace */
     Sampling sampling;
-    usec_t metadata_sampled; /* when the metadata was last sampled, since `zero_boottime` */
+    bool replay_checked, replayed; /* was a pack replayed, as far as it is known */
+    usec_t metadata_sampled;       /* when the metadata was last sampled, since `zero_boottime` */
     VolumeSnapshots snapshots;
 
     uint64_t n_overflows; /* of the event queue */

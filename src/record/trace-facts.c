@@ -54,40 +54,75 @@ static void add_replay_time(struct json_object *o, Trace *t)
     t->replay.known = true;
 }
 
+/* Opens the reports of headstart-replay of this stage. Returns 0 or a negative errno. */
+static int read_replays(const char *run_dir, Stage stage, ReplayStatusList *ret)
+{
+    _cleanup_close_ int fd = run_dir ? open(run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+
+    return fd < 0 ? -ENOENT : replay_status_read(fd, stage, ret);
+}
+
+/* Returns true if the report belongs to that user. The user of a login is not always known. */
+static bool is_of_user(const ReplayStatus *s, uint32_t uid)
+{
+    return s->uid == UID_INVALID || uid == UID_INVALID || s->uid == uid;
+}
+
+/* Returns the policy of the replay, or POLICY_OFF if it has read nothing and will read nothing. A
+ * replay that was stopped before it opened a file was replaced by that of the user's own pack. */
+static Policy replayed_policy(json_object *o)
+{
+    const char *policy, *outcome;
+    uint64_t files;
+
+    if (json_get_string(o, "policy", &policy) < 0 || json_get_string(o, "outcome", &outcome) < 0 ||
+        (int)policy_from_string(policy) <= POLICY_OFF)
+        return POLICY_OFF;
+    if (strcmp(outcome, "stopped") == 0 && json_get_u64(o, "files", UINT64_MAX - 1, &files) >= 0 &&
+        files == 0)
+        return POLICY_OFF;
+    return strcmp(outcome, "done") == 0 || strcmp(outcome, "running") == 0 ||
+                           strcmp(outcome, "stopped") == 0
+                   ? policy_from_string(policy)
+                   : POLICY_OFF;
+}
+
+bool trace_is_replayed(const char *run_dir, Stage stage, uint32_t uid)
+{
+    _cleanup_replay_status_ ReplayStatusList l = {0};
+
+    if (read_replays(run_dir, stage, &l) < 0)
+        return false;
+    for (size_t i = 0; i < l.n; i++)
+        if (is_of_user(&l.items[i], uid) && replayed_policy(l.items[i].object) != POLICY_OFF)
+            return true;
+    return false;
+}
+
 /* Adds what headstart-replay reported of this stage. If headstart-replay ran or still runs,
  * residency includes what it has read. The status stays in /run for the whole boot, because the
  * replayed data stays in memory and a second login finds it there.
  */
 static void add_replay(const char *run_dir, Trace *t)
 {
-    _cleanup_close_ int fd = run_dir ? open(run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     _cleanup_replay_status_ ReplayStatusList l = {0};
 
     t->policy = POLICY_OFF;
-    if (fd < 0 || replay_status_read(fd, t->stage, &l) < 0)
+    if (read_replays(run_dir, t->stage, &l) < 0)
         return;
     for (size_t i = 0; i < l.n; i++) {
-        const char *policy, *outcome;
-        uint64_t files;
+        json_object *o = l.items[i].object;
+        Policy policy = replayed_policy(o);
+        const char *outcome;
 
-        /* The user of a login is not always known. */
-        if (l.items[i].uid != UID_INVALID && t->uid != UID_INVALID && l.items[i].uid != t->uid)
+        if (!is_of_user(&l.items[i], t->uid))
             continue;
-        if (json_get_string(l.items[i].object, "policy", &policy) < 0 ||
-            json_get_string(l.items[i].object, "outcome", &outcome) < 0)
-            continue;
-        if (strcmp(outcome, "control") == 0)
+        if (json_get_string(o, "outcome", &outcome) >= 0 && strcmp(outcome, "control") == 0)
             t->flags |= TRACE_CONTROL;
-        /* This replay was stopped before it began, because the user's own pack replaced it. */
-        if (strcmp(outcome, "stopped") == 0 &&
-            json_get_u64(l.items[i].object, "files", UINT64_MAX - 1, &files) >= 0 && files == 0)
-            continue;
-        if ((strcmp(outcome, "done") == 0 || strcmp(outcome, "running") == 0 ||
-             strcmp(outcome, "stopped") == 0) &&
-            (int)policy_from_string(policy) > POLICY_OFF) {
-            t->policy = policy_from_string(policy);
+        if (policy != POLICY_OFF) {
+            t->policy = policy;
             t->flags |= TRACE_REPLAYED;
-            add_replay_time(l.items[i].object, t);
+            add_replay_time(o, t);
         }
     }
 }

@@ -291,7 +291,7 @@ static int estimate(Relocate *x, uint64_t place)
     return r < 0 ? r : relocation_cost(x->profile, x->device_bytes, &l, &x->after);
 }
 
-int relocate_inspect(Relocate *x)
+int relocate_inspect(Relocate *x, relocate_progress_t progress, void *arg)
 {
     _cleanup_placed_range_list_ PlacedRangeList all = {0};
     Running running = {0};
@@ -300,6 +300,7 @@ int relocate_inspect(Relocate *x)
     if (r >= 0)
         r = read_running(x, &running);
     for (size_t i = 0; r >= 0 && i < x->n_files; i++) {
+        progress(arg, i, x->n_files);
         r = inspect_file(x, &x->files[i], &running, &all);
         for (size_t k = 0; x->files[i].skip == _RELOCATE_SKIP_INVALID && k < x->files[i].n_parts;
              k++)

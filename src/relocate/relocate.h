@@ -54,11 +54,11 @@ void relocate_done(Relocate *x);
  * -ENOMEM. */
 int relocate_add_pack(Relocate *x, const Pack *p, uint32_t volume);
 
-/* Opens the files, decides which of them are moved, and computes the costs. Changes nothing.
- * Returns 0 or a negative errno. */
-int relocate_inspect(Relocate *x);
-
 typedef void (*relocate_progress_t)(void *arg, uint64_t done, uint64_t total);
+
+/* Opens the files, decides which of them are moved, and computes the costs. Changes nothing. Calls
+ * `progress` before each file. Returns 0 or a negative errno. */
+int relocate_inspect(Relocate *x, relocate_progress_t progress, void *arg);
 
 /* Moves the files after relocate_inspect(), writes everything to the device, compares the
  * checksums, and computes the cost again. A file that cannot be moved is skipped. Returns 0;

@@ -4,6 +4,9 @@
 
 #include "plan/cost-model.h"
 
+#include <endian.h>
+#include <string.h>
+
 typedef struct Ordered {
     RelocationPart part;
     size_t first; /* index of the first part of its file in `needed` */
@@ -114,4 +117,54 @@ int relocation_cost(const DeviceProfile *d, uint64_t size, PlacedRangeList *l, R
     }
     *ret = (RelocationCost){n, cost_sequence_usec(d, requests, n, size)};
     return 0;
+}
+
+/* Returns what is gained if the ranges lie next to each other. Sorts the list. */
+static double gain_of_ranges(const DeviceProfile *d, uint64_t size, PlacedRangeList *l)
+{
+    RelocationCost before, after;
+    PlacedRange all = {0};
+
+    if (l->n == 0 || relocation_cost(d, size, l, &before) < 0)
+        return 0;
+    all.physical = l->ranges[0].physical;
+    for (size_t i = 0; i < l->n; i++)
+        all.length += l->ranges[i].length;
+    if (relocation_cost(d, size, &(PlacedRangeList){&all, 1, 1}, &after) < 0)
+        return 0;
+    return MAX(before.usec - after.usec, 0.0);
+}
+
+static double gain_of_volume(const Pack *p, const PackVolume *v)
+{
+    uint32_t first = le32toh(v->first_data), n = le32toh(v->n_data);
+    _cleanup_free_ PlacedRange *ranges = calloc((size_t)n + 1, sizeof(*ranges));
+    PlacedRangeList l = {ranges, 0, n};
+
+    if (!ranges)
+        return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const PackData *d = &p->data[first + i];
+
+        if (le64toh(d->physical) != PACK_PHYSICAL_UNKNOWN)
+            ranges[l.n++] =
+                    (PlacedRange){.physical = le64toh(d->physical), .length = le64toh(d->length)};
+    }
+    return gain_of_ranges(device_profile_of_class((DeviceClass)v->device_class),
+                          le64toh(v->device_size), &l);
+}
+
+double relocation_gain_usec(const Pack *p)
+{
+    const uint32_t needed = PACK_VOLUME_SEEKS_SLOWLY | PACK_VOLUME_PHYSICAL;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < le32toh(p->header->n_volumes); i++) {
+        const PackVolume *v = &p->volumes[i];
+
+        if ((le32toh(v->flags) & needed) == needed &&
+            strcmp(pack_string(p, v->fstype), "ext4") == 0)
+            sum += gain_of_volume(p, v);
+    }
+    return sum;
 }

@@ -5,6 +5,7 @@
  * reading them costs. Pure. */
 
 #include "device/profile.h"
+#include "pack/pack.h"
 #include "volume/placed-ranges.h"
 
 /* Parts of a file with at most this gap between them are moved together, because a disk passes a
@@ -33,3 +34,11 @@ typedef struct RelocationCost {
 /* Computes what a sweep over the ranges costs on a device of `size` bytes. Sorts the list. Returns
  * 0 or -ENOMEM. */
 int relocation_cost(const DeviceProfile *d, uint64_t size, PlacedRangeList *l, RelocationCost *ret);
+
+/* `headstart status` suggests to relocate if this gains more than a second. */
+#define RELOCATION_SUGGESTED_USEC 1e6
+
+/* Returns at most how much time a sweep over the pack's data would gain if they lay next to each
+ * other, on the ext4 filesystems of disks that seek slowly; 0 if memory runs out. The places are
+ * those that the plan stored. Files that would stay are not known, and count as moved. */
+double relocation_gain_usec(const Pack *p);

@@ -118,6 +118,7 @@ typedef struct Worker {
     Pacer pacer;
     Chunk *queue;    /* a ring of pacer.window_requests */
     uint32_t oldest; /* its index in the ring */
+    size_t run_max;  /* the number of operations that one request serves: each opens a file */
     char *scratch;
     uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
                       sweep */
@@ -574,7 +575,7 @@ static size_t next_operations(Worker *w, Operation *ret)
 
         n = x->recheck_until || x->options.wait || x->options.skip_resident
                     ? 1
-                    : operations_run(x->pack, first, q->end - q->next,
+                    : operations_run(x->pack, first, MIN(q->end - q->next, w->run_max),
                                      x->mounted.volumes[first->volume].chunk_bytes);
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
@@ -623,36 +624,44 @@ static unsigned workers_of(const Stream *s, uint32_t descriptors)
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
 }
 
+/* Sets the window and the longest run of a worker, one of `of_queue` of the stream. Half of its
+ * `descriptors` are for chunks in flight, because each holds one; the others are for the path and
+ * the files of a run, which are open at the same time. Returns 0 or -ENOMEM. */
+static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
+{
+    const Stream *s = w->stream_queue->stream;
+    uint32_t in_flight = MAX(descriptors / 2, 1U);
+
+    w->run_max = descriptors > in_flight + 1 ? descriptors - in_flight - 1 : 1;
+    w->head = UINT64_MAX;
+    pacer_init(&w->pacer, s->window_bytes / of_queue,
+               MIN(s->window_requests / of_queue, in_flight));
+    w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
+    w->scratch = malloc(SCRATCH_BYTES);
+    return w->queue && w->scratch ? 0 : -ENOMEM;
+}
+
 static int run_workers(Replay *x, uint32_t descriptors)
 {
     size_t n = 0, n_queues = x->list.n_streams, at = 0;
     Worker *workers;
     bool failed = false;
-    uint32_t in_flight;
     int r = 0;
 
     for (size_t i = 0; i < n_queues; i++)
         n += workers_of(&x->list.streams[i], descriptors);
-    in_flight = descriptors / MAX((uint32_t)n, 1U); /* each chunk in flight holds a descriptor */
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
     for (size_t i = 0; i < n_queues; i++) {
-        const Stream *s = &x->list.streams[i];
-        unsigned of_queue = workers_of(s, descriptors);
+        unsigned of_queue = workers_of(&x->list.streams[i], descriptors);
 
-        for (unsigned j = 0; j < of_queue; j++) {
+        for (unsigned j = 0; j < of_queue && r >= 0; j++) {
             Worker *w = &workers[at++];
 
             w->replay = x;
             w->stream_queue = &x->queues[i];
-            w->head = UINT64_MAX;
-            pacer_init(&w->pacer, s->window_bytes / of_queue,
-                       MIN(s->window_requests / of_queue, in_flight));
-            w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
-            w->scratch = malloc(SCRATCH_BYTES);
-            if (!w->queue || !w->scratch)
-                r = -ENOMEM;
+            r = worker_prepare(w, of_queue, descriptors / MAX((uint32_t)n, 1U));
         }
     }
     /* The leader is worker 0. It also does the work of threads that cannot be started. */

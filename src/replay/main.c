@@ -361,6 +361,8 @@ static int run(Arguments *a)
     report.pack = p.path;
     report.stage = (Stage)p.pack.header->stage;
     report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
+    report.reason =
+            (int)a->policy >= 0 ? POLICY_REASON_CONFIGURED : (PolicyReason)p.pack.header->reason;
     if (p.ready_sent && report.policy == POLICY_GATE)
         report_hold_ended(&report, HOLD_END_PACK);
     p.ready_sent = p.ready_sent || settled;

@@ -2,25 +2,9 @@
 
 #include "replay/operations.h"
 
+#include "device/profile.h"
+
 #include <string.h>
-
-#define MIB (UINT64_C(1024) * 1024)
-
-/* The number of workers and the window for each class of device. A hard disk gets one ordered
- * stream; its window is large enough that the I/O scheduler always has requests to merge and sort.
- * A card or an eMMC serves one request at a time. A second worker submits the next request while
- * the first worker is between two requests. On devices whose latency dominates, many requests run
- * at once. Each window takes about 0.2 s to read. If the I/O scheduler lets no other request
- * overtake those of a window, a best-effort reader waits at most that long. */
-static const struct {
-    uint64_t window_bytes;
-    unsigned n_workers;
-    uint32_t window_requests;
-} engines[_DEVICE_CLASS_MAX] = {
-        [DEVICE_CLASS_UNKNOWN] = {16 * MIB, 1, 256},  [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256},
-        [DEVICE_CLASS_SD] = {8 * MIB, 2, 64},         [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128},
-        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256}, [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512},
-};
 
 void operation_list_done(OperationList *l)
 {
@@ -264,7 +248,7 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
 
 static unsigned workers_of_volume(const PackVolume *s, const VolumeFacts *f, DeviceClass class)
 {
-    unsigned n = engines[class].n_workers;
+    unsigned n = device_engine_of_class(class)->n_workers;
 
     return replays_metadata(s, f) ? MIN(n, WORKERS_CACHED) : n;
 }
@@ -273,7 +257,7 @@ static unsigned workers_of_volume(const PackVolume *s, const VolumeFacts *f, Dev
  * workers. */
 static DeviceClass more_careful(DeviceClass a, DeviceClass b)
 {
-    return engines[a].n_workers <= engines[b].n_workers ? a : b;
+    return device_engine_of_class(a)->n_workers <= device_engine_of_class(b)->n_workers ? a : b;
 }
 
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)
@@ -321,8 +305,8 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                                    workers_of_volume(&p->volumes[i], &facts[i], s->device_class));
             }
         s->n = l.n - s->first;
-        s->window_bytes = engines[s->device_class].window_bytes;
-        s->window_requests = engines[s->device_class].window_requests;
+        s->window_bytes = device_engine_of_class(s->device_class)->window_bytes;
+        s->window_requests = device_engine_of_class(s->device_class)->window_requests;
         r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);
         if (r < 0)
             return r;

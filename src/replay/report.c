@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -49,6 +50,20 @@ static char *finish(Text *t)
         return NULL;
     }
     return t->text;
+}
+
+/* Appends a name for people: hidden characters (base/text.h) and bytes that are not UTF-8 are
+ * written as %XX. */
+static void add_name(Text *t, const char *s)
+{
+    while (*s) {
+        uint32_t c;
+        size_t n = text_read_character(s, &c);
+        bool escape = n == 0 || text_is_hidden(c);
+
+        for (n = MAX(n, (size_t)1); n > 0; n--, s++)
+            add(t, escape ? "%%%02X" : "%c", (unsigned char)*s);
+    }
 }
 
 static const char *outcome_to_string(ReplayOutcome o)
@@ -102,11 +117,12 @@ char *report_to_text(const Report *x)
     uint64_t skipped = 0;
     Text t = {0};
 
+    add_name(&t, x->pack);
     if (why_nothing(x->outcome)) {
-        add(&t, "%s: nothing replayed: %s", x->pack, why_nothing(x->outcome));
+        add(&t, ": nothing replayed: %s", why_nothing(x->outcome));
         return finish(&t);
     }
-    add(&t, "%s: ", x->pack);
+    add(&t, ": ");
     add_counted(&t, s->n_metadata, "metadata range", "metadata ranges");
     add(&t, " (%s), ", format_bytes(bytes, sizeof(bytes), s->metadata_bytes));
     add_counted(&t, s->n_opened, "file", "files");
@@ -187,14 +203,6 @@ void report_hold_ended(Report *x, HoldEnd end)
     x->held_usec = clock_now(CLOCK_MONOTONIC) - x->start;
 }
 
-/* Appends a name for people: control characters, which a terminal would interpret, are written as
- * %XX. */
-static void add_name(Text *t, const char *s)
-{
-    for (const unsigned char *c = (const unsigned char *)s; *c; c++)
-        add(t, *c < 0x20 || *c == 0x7f ? "%%%02X" : "%c", *c);
-}
-
 /* Appends a name as a JSON string. Names are bytes and JSON is text: as everywhere in headstart,
  * "%" and bytes that are not printable ASCII are written as %XX. */
 static void add_json_string(Text *t, const char *s)
@@ -221,6 +229,8 @@ char *report_to_json(const Report *x)
         ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
         stage_to_string(x->stage), policy_to_string(x->policy), outcome_to_string(x->outcome),
         x->start_realtime, x->start_boottime, x->duration_usec, s->resident ? "true" : "false");
+    if (x->reason != POLICY_REASON_UNKNOWN)
+        add(&t, ",\"reason\":\"%s\"", policy_reason_to_string(x->reason));
     if (x->hold_end != HOLD_END_NONE)
         add(&t, ",\"held_usec\":%" PRIu64 ",\"hold_end\":\"%s\"", x->held_usec,
             hold_end_to_string(x->hold_end));

@@ -33,6 +33,7 @@ typedef struct Report {
     const char *status; /* where report_save() writes it; NULL: nowhere */
     Stage stage;
     Policy policy;
+    PolicyReason reason; /* why the planner, or an option of headstart-replay, set the policy */
     ReplayOutcome outcome;
     usec_t start, start_realtime, start_boottime, duration_usec; /* start: CLOCK_MONOTONIC */
     ReplayResult result;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thermal.h"
 #include "replay/marker.h"
 #include "replay/mount-watch.h"
 #include "replay/notify.h"
@@ -15,8 +16,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* How often the available memory is checked during a sweep. */
-#define MEMORY_USEC (250 * USEC_PER_MSEC)
+/* How often the available memory is checked during a sweep, and the temperature. Firmware may take
+ * milliseconds to read the temperature. */
+#define MEMORY_USEC  (250 * USEC_PER_MSEC)
+#define THERMAL_USEC (1 * USEC_PER_SEC)
 
 typedef struct Sweep {
     const Pack *pack;
@@ -43,6 +46,25 @@ static bool check_memory(Replay *replay)
     return true;
 }
 
+/* Stops the replay if the machine is hot. Returns whether it did. */
+static bool check_temperature(Replay *replay)
+{
+    if (!thermal_is_hot(AT_FDCWD))
+        return false;
+    log_notice("headstart-replay: the machine is hot: the rest is not read");
+    replay_stop(replay);
+    return true;
+}
+
+/* Checks what is due at `now`. Sets the times of the next checks. */
+static void check_machine(Replay *replay, usec_t now, usec_t *memory_due, usec_t *thermal_due)
+{
+    if (now >= *memory_due)
+        *memory_due = check_memory(replay) ? USEC_INFINITY : now + MEMORY_USEC;
+    if (now >= *thermal_due)
+        *thermal_due = check_temperature(replay) ? USEC_INFINITY : now + THERMAL_USEC;
+}
+
 /* The boot continues, so from here on the policy has the effect of `concurrent`. */
 static void end_hold(Sweep *s, Replay *replay, Report *report)
 {
@@ -58,11 +80,13 @@ static void end_hold(Sweep *s, Replay *replay, Report *report)
  * the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
-    usec_t check = clock_now(CLOCK_MONOTONIC) + MEMORY_USEC;
+    usec_t begun = clock_now(CLOCK_MONOTONIC), memory_due = begun + MEMORY_USEC,
+           thermal_due = begun + THERMAL_USEC;
 
     while (!replay_result(replay, result, ret_error)) {
         usec_t now = clock_now(CLOCK_MONOTONIC),
-               next = MIN(s->gate ? MIN(s->deadline, s->end) : s->end, check),
+               next = MIN(s->gate ? MIN(s->deadline, s->end) : s->end,
+                          MIN(memory_due, thermal_due)),
                left = next > now ? next - now : 0;
         struct timespec ts = timespec_of(left);
         int sig = sigtimedwait(&s->signals, NULL, &ts);
@@ -76,8 +100,7 @@ static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (s->gate && now >= s->deadline)
             end_hold(s, replay, report);
-        if (now >= check)
-            check = check_memory(replay) ? USEC_INFINITY : now + MEMORY_USEC;
+        check_machine(replay, now, &memory_due, &thermal_due);
     }
     return true;
 }

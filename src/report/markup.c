@@ -2,6 +2,8 @@
 
 #include "report/markup.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -34,38 +36,6 @@ static void add(Markup *m, const char *s)
     add_bytes(m, s, strlen(s));
 }
 
-/* Reads one character of UTF-8 (RFC 3629). Returns its length in bytes, or 0 if the bytes are not
- * valid UTF-8. */
-static size_t read_character(const unsigned char *s, uint32_t *ret)
-{
-    size_t n = s[0] < 0x80             ? 1
-               : (s[0] & 0xe0) == 0xc0 ? 2
-               : (s[0] & 0xf0) == 0xe0 ? 3
-               : (s[0] & 0xf8) == 0xf0 ? 4
-                                       : 0;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint32_t c = n == 1 ? s[0] : s[0] & (0xffU >> (n + 1));
-
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (n == 0 || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return 0;
-    *ret = c;
-    return n;
-}
-
-/* Returns true for characters that are invisible, change the direction of the text, or end a line,
- * and for code points that are not characters of XML. */
-static bool is_hidden(uint32_t c)
-{
-    return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-           (c >= 0xfdd0 && c <= 0xfdef) || (c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c <= 0xe0fff);
-}
-
 static const char *entity(uint32_t c)
 {
     switch (c) {
@@ -86,24 +56,23 @@ static const char *entity(uint32_t c)
 
 static void add_escaped(Markup *m, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
     char buf[16];
     uint32_t c = 0;
 
-    while (*s) {
-        size_t n = read_character(s, &c);
+    while (*text) {
+        size_t n = text_read_character(text, &c);
 
         if (n == 0 || c < 0x20 || c == 0x7f) {
-            snprintf(buf, sizeof(buf), "\\x%02x", *s);
+            snprintf(buf, sizeof(buf), "\\x%02x", (unsigned char)*text);
             add(m, buf);
-        } else if (is_hidden(c)) {
+        } else if (text_is_hidden(c)) {
             snprintf(buf, sizeof(buf), "\\u{%x}", c);
             add(m, buf);
         } else if (entity(c))
             add(m, entity(c));
         else
-            add_bytes(m, (const char *)s, n);
-        s += MAX(n, (size_t)1);
+            add_bytes(m, text, n);
+        text += MAX(n, (size_t)1);
     }
 }
 

@@ -204,13 +204,18 @@ static void add_session_row(Markup *m, const ReportPage *p, const SessionRecord 
     add_value(m, "hit", pack ? s->usage.hit_bytes : SESSION_UNKNOWN, true, "optional");
     add_value(m, "waste", pack ? s->usage.waste_bytes : SESSION_UNKNOWN, true, "optional");
     add_value(m, "miss", pack ? s->usage.miss_bytes : SESSION_UNKNOWN, true, "optional");
+    markup_open(m, "td");
+    markup_attribute(m, "class", "text optional");
+    markup_textf(m, "%s", pack ? usage_source_unit(s->usage.source) : "");
+    markup_close(m);
     markup_close(m);
 }
 
 static void add_session_table(Markup *m, const ReportPage *p)
 {
-    static const char *const columns[] = {"Session", "-Replay",          "Predicted", "Took",
-                                          "?Used",   "?Planned in vain", "?Missed"};
+    static const char *const columns[] = {"Session", "-Replay",       "Predicted",
+                                          "Took",    "?Used",         "?Planned in vain",
+                                          "?Missed", "?-Observed per"};
     size_t begin = p->n_sessions, n = 0;
 
     while (begin > 0 && n < SESSIONS_LISTED)

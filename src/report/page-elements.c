@@ -74,14 +74,13 @@ void page_table(Markup *m, const char *caption, const char *const *columns, size
     markup_open(m, "tr");
     for (size_t i = 0; i < n; i++) {
         const char *title = columns[i];
+        bool optional = *title == '?', text = title[optional] == '-';
 
         markup_open(m, "th");
         markup_attribute(m, "scope", "col");
-        if (*title == '-')
-            markup_attribute(m, "class", "text");
-        if (*title == '?')
-            markup_attribute(m, "class", "optional");
-        markup_text(m, title + (*title == '-' || *title == '?'));
+        if (optional || text)
+            markup_attribute(m, "class", !text ? "optional" : optional ? "text optional" : "text");
+        markup_text(m, title + optional + text);
         markup_close(m);
     }
     markup_close(m);

@@ -19,7 +19,7 @@ void page_count(Markup *m, const char *stage, const char *name, uint64_t n);
 void page_seconds(Markup *m, const char *stage, const char *name, double seconds);
 void page_percent(Markup *m, const char *stage, const char *name, double share);
 
-/* Begin and end a table. A column whose title begins with "-" holds text; a narrow screen leaves
- * out a column whose title begins with "?". */
+/* Begin and end a table. A narrow screen leaves out a column whose title begins with "?". A column
+ * whose title begins with "-" or "?-" holds text. */
 void page_table(Markup *m, const char *caption, const char *const *columns, size_t n);
 void page_table_end(Markup *m);

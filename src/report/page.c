@@ -34,6 +34,15 @@ static bool is_gain(const Benefit *b)
     return b->effect.known && b->effect.saved_low > 0 && !b->harmful;
 }
 
+static void add_login(Markup *m, const Effect *e)
+{
+    markup_text(m, " Your login takes ");
+    page_seconds(m, "headline", "login_with", e->replayed_seconds);
+    markup_text(m, " instead of ");
+    page_seconds(m, "headline", "login_without", e->control_seconds);
+    markup_text(m, ".");
+}
+
 static void add_headline(Markup *m, const ReportPage *p)
 {
     Stage s = is_gain(&p->benefits[STAGE_BOOT])    ? STAGE_BOOT
@@ -67,11 +76,13 @@ static void add_headline(Markup *m, const ReportPage *p)
 
         markup_text(m, "Measured on this machine: replay saves ");
         page_percent(m, "headline", "saved", e->saved);
-        markup_text(m, " of the time, with 95 % confidence between ");
+        markup_text(m, " of the time, with 95\u00a0% confidence between ");
         page_percent(m, "headline", "saved_low", e->saved_low);
         markup_text(m, " and ");
         page_percent(m, "headline", "saved_high", e->saved_high);
         markup_text(m, ".");
+        if (s == STAGE_BOOT && is_gain(&p->benefits[STAGE_LOGIN]))
+            add_login(m, &p->benefits[STAGE_LOGIN].effect);
     }
     markup_close(m);
 }
@@ -134,18 +145,21 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
         markup_close(m);
         return;
     }
+    markup_attribute(m, "class", is_gain(b) ? "saved gain" : "saved");
+    page_percent(m, stage, "saved", e->saved);
+    markup_text(m, " saved");
+    markup_close(m);
+    markup_open(m, "p");
+    markup_text(m, b->harmful          ? "Replay does harm and is off. "
+                   : e->saved_low > 0  ? ""
+                   : e->saved_high < 0 ? "Replay costs time. "
+                                       : "The effect is not certain. ");
     page_seconds(m, stage, "with", e->replayed_seconds);
     markup_text(m, " with replay, ");
     page_seconds(m, stage, "without", e->control_seconds);
-    markup_text(m, " without. ");
-    markup_text(m, b->harmful          ? "Replay does harm and is off. Saved: "
-                   : e->saved_low > 0  ? "Saved: "
-                   : e->saved_high < 0 ? "Replay costs time. Saved: "
-                                       : "The effect is not certain. Saved: ");
-    page_percent(m, stage, "saved", e->saved);
-    markup_text(m, ", between ");
+    markup_text(m, " without. 95\u00a0% interval: ");
     page_percent(m, stage, "saved_low", e->saved_low);
-    markup_text(m, " and ");
+    markup_text(m, " to ");
     page_percent(m, stage, "saved_high", e->saved_high);
     markup_text(m, ".");
     markup_close(m);
@@ -268,10 +282,13 @@ static void add_heaviest(Markup *m, const ReportPage *p)
             m, "p", "note",
             "Expected data in one session, learned from all sessions. An application counts with "
             "all files that it opens, and several applications can open the same file.");
+    markup_open(m, "div");
+    markup_attribute(m, "class", "sizes");
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
         add_heavy(m, &p->applications[s], s, "Application", "application");
         add_heavy(m, &p->files[s], s, "File", "file");
     }
+    markup_close(m);
     markup_close(m);
 }
 

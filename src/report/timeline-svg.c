@@ -376,9 +376,9 @@ static void add_row(Markup *m, const Layout *l, const TimelineSpan *s, double y,
     markup_attribute(m, "rx", "2");
     markup_close(m);
     markup_open(m, "text");
-    markup_number(m, "x", l->narrow ? l->left : l->left - 8);
+    markup_number(m, "x", l->narrow ? l->left + 3 : l->left - 8);
     markup_number(m, "y", y + 14);
-    markup_attribute(m, "class", l->narrow ? "label" : "label end");
+    markup_attribute(m, "class", l->narrow ? "label inside" : "label end");
     add_name(m, s->name, l->narrow ? 2 * NAME_WIDE : NAME_WIDE);
     markup_close(m);
 }

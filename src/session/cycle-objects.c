@@ -156,16 +156,14 @@ static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const Weig
 static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
-    bool observed = !decayed_sum_is_zero(x->observed);
+    const ModelResidency *best = model_best_residency(x);
     size_t before = m->n_objects;
     int r = add_path(m, file->path);
 
     if (r < 0)
         return r;
     if (!file->directory) {
-        r = add_ranges(m, f, (uint32_t)m->n_paths - 1,
-                       observed ? &x->resident : &x->assumed_resident,
-                       observed ? x->observed : x->assumed);
+        r = add_ranges(m, f, (uint32_t)m->n_paths - 1, &best->ranges, best->sessions);
         if (r < 0)
             return r;
     }

@@ -32,9 +32,8 @@ static bool parameters_valid(const CycleParameters *p)
 const char *cycle_verdict_to_string(CycleVerdict v)
 {
     static const char *const table[] = {
-            [CYCLE_PREFETCH] = "prefetch",
-            [CYCLE_OFF] = "off",
-            [CYCLE_BATTERY] = "battery",
+            [CYCLE_PREFETCH] = "prefetch", [CYCLE_OFF] = "off",
+            [CYCLE_BATTERY] = "battery",   [CYCLE_HEAT] = "heat",
             [CYCLE_PRESSURE] = "pressure",
     };
 
@@ -364,6 +363,8 @@ static CycleVerdict judge(const CycleParameters *p, const CycleSnapshot *s)
         return CYCLE_OFF;
     if (s->on_battery && !p->battery)
         return CYCLE_BATTERY;
+    if (s->hot)
+        return CYCLE_HEAT;
     return s->memory_pressure > p->maximum_pressure ? CYCLE_PRESSURE : CYCLE_PREFETCH;
 }
 

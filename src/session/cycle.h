@@ -56,6 +56,7 @@ typedef struct CycleSnapshot {
     MemoryFacts memory;
     double memory_pressure; /* PSI, some avg10, percent; 0 if the kernel does not report it */
     bool on_battery;
+    bool hot; /* base/thermal.h */
 } CycleSnapshot;
 
 typedef struct CycleEvent {
@@ -69,6 +70,7 @@ typedef enum CycleVerdict {
     CYCLE_PREFETCH,
     CYCLE_OFF,      /* no requests: prediction is off */
     CYCLE_BATTERY,  /* no requests: the machine runs on battery */
+    CYCLE_HEAT,     /* no requests: the machine is hot */
     CYCLE_PRESSURE, /* no requests: memory is short */
     _CYCLE_VERDICT_MAX,
     _CYCLE_VERDICT_INVALID = -EINVAL,

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/log.h"
+#include "base/thermal.h"
 #include "base/thread.h"
 #include "record/proc-facts.h"
 #include "record/processes.h"
@@ -118,14 +119,22 @@ static bool is_resident(const LaunchThread *t, const Pack *p)
 
 /* --- replays ---------------------------------------------------------------------------------- */
 
+/* Reads no battery and no temperature, because firmware may take milliseconds to report them. */
 static bool fits(const LaunchThread *t, const Pack *p)
 {
     uint64_t bytes =
             le64toh(p->header->total_metadata_bytes) + le64toh(p->header->total_data_bytes);
-    CycleSnapshot s;
+    MemoryFacts m;
 
-    return machine_snapshot(AT_FDCWD, &s) < 0 ||
-           launch_fits(bytes, s.memory.available_bytes, s.memory_pressure, t->maximum_pressure);
+    return memory_facts_read_own(AT_FDCWD, &m) < 0 ||
+           launch_fits(bytes, m.available_bytes, machine_memory_pressure(AT_FDCWD),
+                       t->maximum_pressure);
+}
+
+/* Returns true if reading must stop, because of memory pressure or heat. */
+static bool must_stop(const LaunchThread *t)
+{
+    return machine_memory_pressure(AT_FDCWD) > t->maximum_pressure || thermal_is_hot(AT_FDCWD);
 }
 
 static void add_to(LaunchThread *t, uint64_t *count, uint64_t n)
@@ -326,7 +335,7 @@ static void *run_thread(void *arg)
         if (p[2].revents & POLL_MOUNTS)
             update_volumes(t);
         drain_signals(t);
-        if (stopping || (n > 0 && machine_memory_pressure(AT_FDCWD) > t->maximum_pressure))
+        if (stopping || (n > 0 && must_stop(t)))
             stop_all(t);
         n = reap(t);
     }

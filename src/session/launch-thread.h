@@ -12,7 +12,8 @@
  *   requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
- *   is checked every LAUNCH_PRESSURE_USEC; if it is too high, all reading is stopped.
+ *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
+ *   reading is stopped.
  *
  * Only programs on local block-backed filesystems are watched. */
 

@@ -3,6 +3,7 @@
 
 #include "base/directory.h"
 #include "base/rooted.h"
+#include "base/thermal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -74,6 +75,7 @@ int machine_snapshot(int root_fd, CycleSnapshot *ret)
         return r;
     s.memory_pressure = machine_memory_pressure(root_fd);
     s.on_battery = machine_on_battery(root_fd);
+    s.hot = thermal_is_hot(root_fd);
     *ret = s;
     return 0;
 }

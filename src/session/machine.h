@@ -2,7 +2,8 @@
 #pragma once
 
 /* Reads facts about the machine for the decisions of the session cycle. The facts come from
- * /proc/meminfo, /proc/pressure/memory and /sys/class/power_supply below a root. */
+ * /proc/meminfo, /proc/pressure/memory, /sys/class/power_supply and /sys/class/thermal below a
+ * root. */
 
 #include "session/cycle.h"
 

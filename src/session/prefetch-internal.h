@@ -4,6 +4,7 @@
 /* Shared by the prefetch thread (prefetch-thread.c) and its passes (prefetch-pass.c). */
 
 #include "base/ranges.h"
+#include "session/prefetch-pace.h"
 #include "session/prefetch-thread.h"
 #include "session/refetch-backoff.h"
 #include "volume/volume.h"
@@ -28,6 +29,7 @@ typedef struct PrefetchState {
     void *arg;
 
     RefetchBackoff *backoff;
+    PrefetchPace pace;
     VolumeTable volumes; /* read at the first request for metadata */
     bool volumes_read;
 } PrefetchState;

@@ -18,8 +18,13 @@
 #include <sys/stat.h>
 
 #define CHUNK_BYTES    (128U * 1024)
-#define LOOKUPS_MAX    4096U /* entries of one directory whose inodes are read */
-#define OPEN_FILES_MAX 128U  /* when this many are open, their missing ranges are read */
+#define CHUNKS_MAX     16U
+#define PAGE_BYTES     4096U
+#define PAUSE_USEC     (20 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC (10 * USEC_PER_SEC)
+#define WAIT_USEC      (5 * USEC_PER_MSEC) /* between two looks at the disk's queue */
+#define LOOKUPS_MAX    4096U               /* entries of one directory whose inodes are read */
+#define OPEN_FILES_MAX 128U /* when this many are open, their missing ranges are read */
 
 /* A file or block device that stays open until its missing ranges are read. */
 typedef struct OpenFile {
@@ -40,38 +45,85 @@ typedef struct PrefetchPass {
 
 /* A chunk that was requested from the kernel. */
 typedef struct Chunk {
-    int fd; /* -EBADF: none */
+    int fd;
     uint64_t end;
+    uint64_t length;
+    usec_t begun; /* on the monotonic clock */
 } Chunk;
 
-/* Waits until the last page of the chunk is in memory. */
-static void await_chunk(const Chunk *c)
+/* The chunks under way. */
+typedef struct Flight {
+    Chunk chunks[CHUNKS_MAX]; /* a ring */
+    uint32_t oldest, n;
+    uint64_t bytes;
+    uint64_t arrived_bytes;
+    usec_t last_usec; /* the time that the last chunk took */
+} Flight;
+
+/* Waits until the last page of the oldest chunk is in memory. */
+static void await_oldest(Flight *f)
 {
+    const Chunk *c = &f->chunks[f->oldest];
     char byte;
 
     /* A read error also ends the wait, and needs no other reaction, because the application that
      * reads the file gets it, too. */
-    if (c->fd >= 0 && pread(c->fd, &byte, 1, (off_t)(c->end - 1)) < 0)
-        return;
+    if (pread(c->fd, &byte, 1, (off_t)(c->end - 1)) == 1)
+        f->arrived_bytes += c->length;
+    f->last_usec = clock_now(CLOCK_MONOTONIC) - c->begun;
+    f->bytes -= c->length;
+    f->oldest = (f->oldest + 1) % CHUNKS_MAX;
+    f->n--;
 }
 
-/* Requests the range from the kernel chunk by chunk. After each request it waits for the previous
- * chunk, so that at most two are under way. Other readers therefore wait for at most two chunks,
- * even on devices without a scheduler. */
-static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Chunk *last,
+/* Returns how long a chunk waits while others use the disk. Less than one hundredth of their
+ * requests then meets a chunk, so that the 99th percentile of their time stays. */
+static usec_t pause_usec(const Flight *f)
+{
+    return MIN(MAX(100 * f->last_usec, PAUSE_USEC), PAUSE_MAX_USEC);
+}
+
+/* Waits until the window allows another chunk. While others use the disk the window is empty; then
+ * one chunk follows after a pause. Returns the length of the chunk, at most `wanted`; 0 if the pass
+ * must end, because it was cancelled, or because of heat or short memory. */
+static uint64_t await_turn(PrefetchState *s, Flight *f, uint64_t device, uint64_t wanted)
+{
+    usec_t begun = clock_now(CLOCK_MONOTONIC);
+
+    while (!s->is_cancelled(s->arg)) {
+        uint64_t window = prefetch_pace_update(&s->pace, device, f->arrived_bytes, f->n);
+        uint64_t length = MIN(wanted, (uint64_t)CHUNK_BYTES);
+
+        if (prefetch_pace_must_stop(&s->pace))
+            return 0;
+        if (window > 0)
+            length = MIN(length, MAX(window / PAGE_BYTES, UINT64_C(1)) * PAGE_BYTES);
+        if (f->n == 0 ? window > 0 || clock_now(CLOCK_MONOTONIC) >= begun + pause_usec(f)
+                      : f->n < CHUNKS_MAX && f->bytes + length <= window)
+            return length;
+        if (f->n > 0)
+            await_oldest(f);
+        else
+            usleep(WAIT_USEC);
+    }
+    return 0;
+}
+
+/* Requests the range from the kernel chunk by chunk, as the window allows. Other readers therefore
+ * wait for at most one window, even on devices without a scheduler. */
+static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Flight *flight,
                        PrefetchReport *report)
 {
-    uint64_t at = x->offset, end = x->offset + x->length;
+    uint64_t at = x->offset, end = x->offset + x->length, length;
 
-    while (at < end && !s->is_cancelled(s->arg)) {
-        uint64_t length = MIN(end - at, (uint64_t)CHUNK_BYTES);
-
+    while (at < end && (length = await_turn(s, flight, x->disk, end - at)) > 0) {
         /* readahead(2) refuses block devices in Linux 4.19 to 6.6. */
         if (posix_fadvise(f->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED) != 0)
             break;
-        await_chunk(last);
         at += length;
-        *last = (Chunk){f->fd, at};
+        flight->chunks[(flight->oldest + flight->n++) % CHUNKS_MAX] =
+                (Chunk){f->fd, at, length, clock_now(CLOCK_MONOTONIC)};
+        flight->bytes += length;
         report->n_reads++;
         report->read_bytes += length;
     }
@@ -84,15 +136,17 @@ static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x
 static void read_missing(PrefetchState *s, PrefetchPass *p)
 {
     PrefetchReport report = {0};
-    Chunk last = {.fd = -EBADF};
+    Flight flight = {0};
 
     placed_ranges_sort(&p->missing);
+    prefetch_pace_begin(&s->pace);
     for (size_t i = 0; i < p->missing.n; i++) {
         const PlacedRange *x = &p->missing.ranges[i];
 
-        read_range(s, &p->files[x->file], x, &last, &report);
+        read_range(s, &p->files[x->file], x, &flight, &report);
     }
-    await_chunk(&last);
+    while (flight.n > 0)
+        await_oldest(&flight);
     for (size_t i = 0; i < p->n_files; i++)
         close(p->files[i].fd);
     p->n_files = p->missing.n = 0;
@@ -302,5 +356,6 @@ bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, si
 void prefetch_state_done(PrefetchState *s)
 {
     s->backoff = refetch_backoff_free(s->backoff);
+    prefetch_pace_done(&s->pace);
     volume_table_done(&s->volumes);
 }

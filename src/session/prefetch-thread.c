@@ -311,7 +311,7 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
             .refuse = refuse,
             .arg = t,
     };
-    t->pressure.root_fd = AT_FDCWD;
+    t->pressure.root_fd = t->state.pace.root_fd = t->state.pace.pressure.root_fd = AT_FDCWD;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
     r = t->root ? thread_start(&t->thread, STACK_BYTES, run_thread, t) : -ENOMEM;

@@ -8,7 +8,8 @@
  * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It follows the
  * order of the requests until PREFETCH_PASS_BYTES are missing or PREFETCH_PASS_FILES are looked up.
  * At the end, and whenever 128 files are open, it reads the missing ranges in physical order
- * (FIEMAP), with at most two chunks under way.
+ * (FIEMAP). The bytes under way are limited by a window that yields to other reads
+ * (session/prefetch-pace.h).
  *
  * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes. The
  *   kernel does not report whether a directory's entries are still in memory. A directory is

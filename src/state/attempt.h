@@ -16,8 +16,10 @@
 #define ATTEMPT_SUFFIX ".try"
 
 /* A file is set aside when its tries have this many points. */
-#define ATTEMPT_ONCE  2U /* after one killed try in this boot, or two in other boots */
-#define ATTEMPT_TWICE 4U /* for more valuable files: two in this boot, or four in others */
+#define ATTEMPT_TRACE 2U /* one killed try in this boot, or two in other boots */
+/* Four killed tries in this boot, or eight in others. A model holds all that was learned, and kills
+ * that have nothing to do with it may hit two tries one after the other. */
+#define ATTEMPT_MODEL 8U
 
 /* Begins a try of the file `name` in `dir_fd`. Returns 0 if the marker was written and the try may
  * begin; 1 if the file has reached `points` and should be set aside (the marker was then removed);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "state/early-pack.h"
 
+#include "base/atomic-file.h"
 #include "base/rooted.h"
+#include "state/idle-boot.h"
 #include "state/packs.h"
 #include "state/rerecord.h"
 
@@ -12,9 +14,7 @@
 
 #include "config-paths.h"
 
-#define NAME "boot.pack"
-
-/* Opens the directory of the copy. If it does not exist, it is created if `create` is true;
+/* Opens the directory of the copies. If it does not exist, it is created if `create` is true;
  * otherwise -ENOENT is returned. */
 static int open_directory(int system_fd, bool create)
 {
@@ -45,31 +45,42 @@ static bool is_apart(int system_fd, int state_fd)
     return apart;
 }
 
+/* Creates, replaces or removes a copy in the directory of the copies. An empty file that exists is
+ * not written again. It is no error that a read-only root filesystem without a copy gets none. */
+static int update(int fd, const char *name, bool wanted, const void *bytes, size_t size)
+{
+    /* unlinkat(2) would fail on a read-only filesystem even if there is nothing to remove. */
+    bool absent = faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+    int r;
+
+    if (!wanted)
+        return absent || unlinkat(fd, name, 0) >= 0 || errno == ENOENT ? 0 : -errno;
+    if (size > 0)
+        r = packs_write(fd, name, bytes, size);
+    else
+        r = absent ? atomic_file_write(fd, name, "", 0, 0600) : 0;
+    return r == -EROFS && absent ? 0 : r;
+}
+
 int early_pack_update(int system_fd, const char *state, int state_fd, const void *bytes,
                       size_t size)
 {
     _cleanup_close_ int fd = -EBADF;
     char flag[RERECORD_NAME_MAX];
-    bool wanted;
-    int r;
+    bool wanted, idle;
+    int r, k;
 
     if (system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0)
         return 0;
-    /* Early boot cannot see the request to record the next boot without replay, so there is no copy
-     * while the request exists. */
+    /* Early boot cannot see the request to record the next boot without replay, so there are no
+     * copies while the request exists. */
     wanted = bytes && is_apart(system_fd, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
+    idle = wanted && faccessat(state_fd, STATE_IDLE_BOOT, F_OK, 0) >= 0;
     fd = open_directory(system_fd, wanted);
     if (fd < 0)
         return (fd == -ENOENT && !wanted) || fd == -EROFS ? 0 : fd;
-    if (wanted)
-        r = packs_write(fd, NAME, bytes, size);
-    else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-        r = 0; /* nothing to remove; unlinkat(2) would fail on a read-only filesystem */
-    else
-        r = unlinkat(fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
-    /* It is no error that a read-only root filesystem without a copy gets none. */
-    if (r == -EROFS && wanted && faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
-    return r;
+    r = update(fd, "boot.pack", wanted, bytes, size);
+    k = update(fd, STATE_IDLE_BOOT, idle, NULL, 0);
+    return r < 0 ? r : k;
 }

@@ -3,7 +3,7 @@
 
 /* STATE/boot-idle: the next boot is neither replayed nor recorded. headstart-init starts nothing,
  * and the recorder starts only after the boot. If rerecord-boot exists, the file has no effect. The
- * planner creates and removes the file. */
+ * planner creates and removes the file, and its copy for early boot (state/early-pack.h). */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"

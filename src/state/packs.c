@@ -3,6 +3,7 @@
 #include "state/packs.h"
 
 #include "base/compressed-file.h"
+#include "base/directory.h"
 #include "base/time-util.h"
 #include "base/uid.h"
 #include "state/state.h"
@@ -116,6 +117,42 @@ int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack 
     if (r == -ENOENT && state_pack_name(stage))
         r = packs_read(state_fd, state_pack_name(stage), ret_buf, ret, NULL);
     return r;
+}
+
+void user_packs_done(UserPacks *p)
+{
+    free(p->items);
+    *p = (UserPacks){0};
+}
+
+static int compare_user_packs(const void *a, const void *b)
+{
+    const UserPack *x = a, *y = b;
+
+    if (x->changed_nsec != y->changed_nsec)
+        return x->changed_nsec > y->changed_nsec ? -1 : 1;
+    return x->uid < y->uid ? -1 : x->uid > y->uid;
+}
+
+int packs_list_users(int state_fd, UserPacks *ret)
+{
+    _cleanup_user_packs_ UserPacks p = {0};
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    uint32_t uid;
+
+    CHECK(directory_open(state_fd, ".", O_NOFOLLOW, &dir));
+    while ((e = directory_next(dir))) {
+        if (!packs_parse_user_name(e->d_name, &uid))
+            continue;
+        CHECK(grow_array(&p.items, &p.allocated, p.n + 1, sizeof(UserPack)));
+        p.items[p.n++] = (UserPack){uid, changed_at(state_fd, e->d_name)};
+    }
+    if (p.n > 0)
+        qsort(p.items, p.n, sizeof(UserPack), compare_user_packs);
+    *ret = p;
+    p = (UserPacks){0};
+    return 0;
 }
 
 bool packs_exist(int state_fd)

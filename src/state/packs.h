@@ -16,6 +16,23 @@ char *packs_name(char name[static PACK_NAME_MAX], Stage stage, uint32_t uid);
 /* Returns true for the name of a user's login pack; then *ret_uid is the user. */
 bool packs_parse_user_name(const char *name, uint32_t *ret_uid);
 
+/* The login pack of a user. */
+typedef struct UserPack {
+    uint32_t uid;
+    uint64_t changed_nsec; /* wall clock */
+} UserPack;
+
+typedef struct UserPacks {
+    UserPack *items; /* the newest first, and those of the same time by user */
+    size_t n, allocated;
+} UserPacks;
+
+void user_packs_done(UserPacks *p);
+#define _cleanup_user_packs_ _cleanup_(user_packs_done)
+
+/* Lists the login packs of users without reading them. Returns 0 or a negative errno. */
+int packs_list_users(int state_fd, UserPacks *ret);
+
 /* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
  * frees. Returns 0, -ENOENT, or another negative errno. If the content of the file is wrong,
  * *ret_reason becomes a static string that says what is wrong; otherwise it is untouched.

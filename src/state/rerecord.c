@@ -5,6 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/json-util.h"
 #include "base/log.h"
+#include "base/read-ahead.h"
 #include "state/state.h"
 
 #include <fcntl.h>
@@ -18,20 +19,23 @@ const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage)
     return buf;
 }
 
-int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact)
+int rerecord_write(int state_fd, Stage stage, uint32_t uid, unsigned exact_kb)
 {
-    char name[RERECORD_NAME_MAX], text[64], user[32] = "";
+    char name[RERECORD_NAME_MAX], text[96], user[32] = "", read_ahead[32] = "";
 
     if (uid != UID_INVALID)
         snprintf(user, sizeof(user), ",\"uid\":%" PRIu32, uid);
-    snprintf(text, sizeof(text), "{\"exact\":%s%s}", exact ? "true" : "false", user);
+    if (exact_kb > 0 && exact_kb != READ_AHEAD_EXACT_KB)
+        snprintf(read_ahead, sizeof(read_ahead), ",\"read_ahead_kb\":%u", exact_kb);
+    snprintf(text, sizeof(text), "{\"exact\":%s%s%s}", exact_kb > 0 ? "true" : "false", read_ahead,
+             user);
     return atomic_file_write(state_fd, rerecord_name(name, stage), text, strlen(text), 0600);
 }
 
 static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, const char **ret_reason)
 {
     _cleanup_json_ json_object *o = NULL;
-    uint64_t uid = UID_INVALID;
+    uint64_t uid = UID_INVALID, kb = READ_AHEAD_EXACT_KB;
     bool exact;
     int r = json_parse(text, size, 2, &o, ret_reason);
 
@@ -43,8 +47,12 @@ static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, cons
     if (json_object_object_get_ex(o, "uid", NULL) &&
         json_get_u64(o, "uid", UID_INVALID - 1, &uid) < 0)
         return -EBADMSG;
+    if (json_object_object_get_ex(o, "read_ahead_kb", NULL) &&
+        (json_get_u64(o, "read_ahead_kb", RERECORD_READ_AHEAD_MAX_KB, &kb) < 0 || kb == 0))
+        return -EBADMSG;
     ret->stages[stage].requested = true;
     ret->stages[stage].exact = exact;
+    ret->stages[stage].read_ahead_kb = (unsigned)kb;
     ret->stages[stage].uid = (uint32_t)uid;
     return 0;
 }
@@ -74,7 +82,7 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
         now > (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + RERECORD_MAX) {
         log_notice("headstartd: the request to record a %s again has expired after a week",
                    stage_to_string(stage));
-        ret->stages[stage].requested = false;
+        ret->stages[stage].requested = ret->stages[stage].exact = false;
         return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
     }
     return r;

@@ -17,17 +17,22 @@
 typedef struct Rerecord {
     struct {
         bool requested, exact;
-        uint32_t uid; /* user of the login or session; UID_INVALID: any */
+        unsigned read_ahead_kb; /* during an exact recording */
+        uint32_t uid;           /* user of the login or session; UID_INVALID: any */
     } stages[_STAGE_MAX];
 } Rerecord;
+
+/* The largest read-ahead that a request can name, in KiB. */
+#define RERECORD_READ_AHEAD_MAX_KB 65536U
 
 /* Writes "rerecord-STAGE" into the buffer and returns it. */
 #define RERECORD_NAME_MAX 32
 const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
 
-/* Requests a new recording of a stage of that user (UID_INVALID: of any user). Returns 0 or a
- * negative errno. */
-int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
+/* Requests a new recording of a stage of that user (UID_INVALID: of any user). An exact recording
+ * lowers read-ahead to `exact_kb` KiB; 0 requests a recording with the usual read-ahead. Returns 0
+ * or a negative errno. */
+int rerecord_write(int state_fd, Stage stage, uint32_t uid, unsigned exact_kb);
 
 /* Reads the requests that have not expired at `now` (CLOCK_REALTIME). A file that cannot be used is
  * set aside, and a file that is too old is removed, each with a line in the log. Neither counts as

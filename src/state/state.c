@@ -6,28 +6,54 @@
 #include "base/clock.h"
 #include "base/compressed-file.h"
 #include "base/json-util.h"
+#include "base/open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Opens a directory. Returns -EACCES if the path goes through a symlink, or ends at a directory,
+ * that another user may have prepared in a sticky directory. */
+static int open_trusted(const char *path, int *ret)
+{
+    _cleanup_free_ char *plain = strdup(path), *name = NULL;
+    _cleanup_close_ int dir = -EBADF, fd = -EBADF;
+    struct stat dir_st, st;
+    int r;
+
+    if (!plain)
+        return -ENOMEM;
+    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--)
+        plain[n - 1] = 0;
+    r = open_output_place(plain, &dir, &name);
+    if (r < 0 && r != -EISDIR)
+        return r;
+    /* After -EISDIR the path ends in "/", "." or "..", and what is above was checked. */
+    fd = r < 0 ? open(plain, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+               : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (r >= 0) {
+        if (fstat(dir, &dir_st) < 0 || fstat(fd, &st) < 0)
+            return -errno;
+        if (!output_is_trusted(&dir_st, &st))
+            return -EACCES;
+    }
+    *ret = TAKE_FD(fd);
+    return 0;
+}
 
 int state_directory_open(const char *path, bool create, int *ret_fd)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = open_trusted(path, ret_fd);
 
-    if (fd < 0 && errno == ENOENT && create) {
-        int r = make_directories(path, 0700);
-
-        if (r < 0)
-            return r;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    if (fd < 0)
-        return -errno;
-    *ret_fd = fd;
-    return 0;
+    if (r != -ENOENT || !create)
+        return r;
+    r = make_directories(path, 0700);
+    return r < 0 ? r : open_trusted(path, ret_fd);
 }
 
 int state_directory_lock(int state_fd, usec_t timeout)

@@ -12,8 +12,9 @@
 #define STATE_RERECORD "rerecord-"      /* followed by a stage: rerecord.h */
 #define STATE_REFRESH  "refresh-wanted" /* refresh-request.h */
 
-/* Opens the directory; with `create` it is made (0700) if it is missing. Returns 0 or a negative
- * errno. */
+/* Opens the directory; with `create` it is made (0700) if it is missing. Refuses a symlink and a
+ * directory that another user may have prepared in a sticky directory such as /tmp: see
+ * open_output_place(). Returns 0, -EACCES (refused), or another negative errno. */
 int state_directory_open(const char *path, bool create, int *ret_fd);
 
 /* Keeps other learners and planners out until the descriptor is closed. Waits at most `timeout` for

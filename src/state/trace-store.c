@@ -34,7 +34,7 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
 
     if (asprintf(&dir, "%s/traces", state_dir) < 0)
         return -ENOMEM;
-    r = make_directories(state_dir, 0700);
+    r = state_directory_open(state_dir, true, &fd);
     if (r >= 0)
         r = make_directories(dir, 0700);
     if (r >= 0)
@@ -59,8 +59,7 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
     r = compressed_file_write(AT_FDCWD, path, json, size, 0600);
     if (r < 0)
         return r;
-    if (state_directory_open(state_dir, false, &fd) >= 0)
-        (void)state_apply_quotas(fd, clock_now(CLOCK_REALTIME), NULL);
+    (void)state_apply_quotas(fd, clock_now(CLOCK_REALTIME), NULL);
     *ret_path = TAKE_PTR(path);
     return 0;
 }

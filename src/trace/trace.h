@@ -220,6 +220,17 @@ int trace_add_sample(Trace *t, const TraceSample *s);
 /* Returns true if all samples follow the rules of trace_add_sample() and there are at most
  * TRACE_SAMPLES_MAX of them. */
 bool trace_samples_valid(const Trace *t);
+/* Estimates for how long tasks waited for I/O until the stage was ready. Returns at least
+ * timing.stalled and at most timing.ready. Pure.
+ *
+ * The kernel's measure ("some") is a mean over the processors: the time in which a task of a
+ * processor waited, weighted by the time in which that processor was not idle (psi_avgs_work() in
+ * kernel/sched/psi.c). It is too low if the waiting tasks change between processors, or if another
+ * processor computes meanwhile. On n processors that computed for b, it is at least w^2 / (n (w +
+ * b)) if tasks waited for w. For each interval between two samples, the estimate is therefore the
+ * time in which no processor computed, within the limits that the kernel's measure sets. A time in
+ * which nothing computed and hardly anything waited is a timer's, and does not count. */
+usec_t trace_waited(const Trace *t);
 /* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
 

@@ -9,6 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+/* With two sessions without replay and eight with it, the Mann-Whitney statistic allows an interval
+ * (docs/benefit.md). */
+#define ENOUGH_REPLAYED 8U
+#define ENOUGH_CONTROL  2U
+
 void benefits_done(Benefits *b)
 {
     history_done(&b->history);
@@ -62,42 +67,90 @@ static double percent(double share)
     return 100 * share;
 }
 
-const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
+static bool is_certain(const Effect *e)
+{
+    return e->saved_low > 0 || e->saved_high < 0;
+}
+
+/* Writes "saves 2.4s of 7.9s, 31 %", or, without a certain effect, "no certain effect on 7.9s".
+ * Without times only "saves 31 %" or "no certain effect". */
+static const char *difference_to_text(const Effect *e, char buf[static BENEFIT_TEXT_MAX])
 {
     char difference[FORMAT_TIMESPAN_MAX], control[FORMAT_TIMESPAN_MAX];
+    const char *verb = e->saved > 0 ? "saves" : "costs";
 
-    if (!e->known) {
-        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %s yet (%zu with replay, %zu without)", things,
-                 e->n_replayed, e->n_control);
+    if (e->control_seconds <= 0) {
+        if (is_certain(e))
+            snprintf(buf, BENEFIT_TEXT_MAX, "%s %.0f %%", verb, percent(fabs(e->saved)));
+        else
+            snprintf(buf, BENEFIT_TEXT_MAX, "no certain effect");
         return buf;
     }
     format_timespan(difference, sizeof(difference),
                     usec_of(fabs(e->control_seconds - e->replayed_seconds)));
     format_timespan(control, sizeof(control), usec_of(e->control_seconds));
-    if (e->saved_low <= 0 && e->saved_high >= 0)
+    if (is_certain(e))
+        snprintf(buf, BENEFIT_TEXT_MAX, "%s %s of %s, %.0f %%", verb, difference, control,
+                 percent(fabs(e->saved)));
+    else
+        snprintf(buf, BENEFIT_TEXT_MAX, "no certain effect on %s", control);
+    return buf;
+}
+
+const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
+{
+    bool few = e->n_replayed < ENOUGH_REPLAYED || e->n_control < ENOUGH_CONTROL;
+    char difference[BENEFIT_TEXT_MAX];
+
+    if (!e->known) {
+        snprintf(difference, sizeof(difference), "; %u and %u are enough", ENOUGH_REPLAYED,
+                 ENOUGH_CONTROL);
+        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %.40s yet (%zu with replay, %zu without%.80s)",
+                 things, e->n_replayed, e->n_control, few ? difference : "");
+        return buf;
+    }
+    difference_to_text(e, difference);
+    if (!is_certain(e))
         snprintf(buf, BENEFIT_TEXT_MAX,
-                 "no certain effect on %s (between %.0f %% and %.0f %% saved; %zu %s with replay, "
-                 "%zu without)",
-                 control, percent(e->saved_low), percent(e->saved_high), e->n_replayed, things,
-                 e->n_control);
+                 "%.80s (between %.0f %% longer and %.0f %% shorter; %zu %s with replay, %zu "
+                 "without)",
+                 difference, percent(fabs(e->saved_low)), percent(fabs(e->saved_high)),
+                 e->n_replayed, things, e->n_control);
     else
         snprintf(buf, BENEFIT_TEXT_MAX,
-                 "%s %s of %s, %.0f %% (between %.0f %% and %.0f %%; %zu %s with replay, %zu "
-                 "without)",
-                 e->saved > 0 ? "saves" : "costs", difference, control, percent(fabs(e->saved)),
+                 "%.80s (between %.0f %% and %.0f %%; %zu %s with replay, %zu without)", difference,
                  percent(e->saved > 0 ? e->saved_low : -e->saved_high),
                  percent(e->saved > 0 ? e->saved_high : -e->saved_low), e->n_replayed, things,
                  e->n_control);
     return buf;
 }
 
+static const char *add_verdict(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+{
+    if (b->effect.known && b->harmful)
+        strncat(buf, ", switched off", BENEFIT_TEXT_MAX - strlen(buf) - 1);
+    return buf;
+}
+
 const char *benefit_to_text(const Benefit *b, const char *things, char buf[static BENEFIT_TEXT_MAX])
 {
-    static const char off[] = ", switched off";
-
     effect_to_text(&b->effect, things, buf);
-    if (b->effect.known && b->harmful && strlen(buf) + sizeof(off) <= BENEFIT_TEXT_MAX)
-        memcpy(buf + strlen(buf), off, sizeof(off));
+    return add_verdict(b, buf);
+}
+
+const char *benefit_to_short_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+{
+    difference_to_text(&b->effect, buf);
+    return add_verdict(b, buf);
+}
+
+const char *effect_interval_to_text(const Effect *e, char buf[static INTERVAL_TEXT_MAX])
+{
+    bool costs = e->saved_high < 0;
+
+    snprintf(buf, INTERVAL_TEXT_MAX, "%.0f to %.0f %%",
+             percent(costs ? -e->saved_high : e->saved_low),
+             percent(costs ? -e->saved_low : e->saved_high));
     return buf;
 }
 

@@ -30,7 +30,8 @@ int benefits_compute(Benefits *b, usec_t now);
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
 /* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
- * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". Returns buf. */
+ * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". An effect whose
+ * `control_seconds` is 0 has no times, and only its share is written. Returns buf. */
 #define BENEFIT_TEXT_MAX 256
 const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
 
@@ -38,6 +39,12 @@ const char *effect_to_text(const Effect *e, const char *things, char buf[static 
  * Returns buf. */
 const char *benefit_to_text(const Benefit *b, const char *things,
                             char buf[static BENEFIT_TEXT_MAX]);
+
+/* Write the parts of that sentence for a table, of a known effect: "saves 2.4s of 7.9s, 31 %", and
+ * the interval "25 to 36 %". Of costs the interval is that of the costs. Return buf. */
+#define INTERVAL_TEXT_MAX 64
+const char *benefit_to_short_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX]);
+const char *effect_interval_to_text(const Effect *e, char buf[static INTERVAL_TEXT_MAX]);
 
 /* Adds the figures of the effect to an object. Returns false if out of memory. */
 bool effect_add_to_json(json_object *o, const Effect *e);

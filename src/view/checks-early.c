@@ -54,18 +54,27 @@ static long long boot_seconds(const Context *c)
     return line ? strtoll(line + strlen("\nbtime "), NULL, 10) : 0;
 }
 
+/* Returns true if the running initrd cannot contain headstart. */
+static bool is_initrd_old(const Context *c)
+{
+    struct stat image, program;
+
+    /* A package sets the time of the last modification (mtime) to the time of its build, so the
+     * time of the last status change (ctime) counts. */
+    return find_image(c, &image) && get_status(c, INIT_PROGRAM, &program) &&
+           image.st_mtime < program.st_ctime;
+}
+
 /* Explains why headstart did not start before the system manager. */
 static void explain_late(Checks *checks, const Context *c)
 {
-    struct stat image, program;
+    struct stat image;
 
     if (!find_image(c, &image))
         checks_add(checks, "early", CHECK_NOTE, COST,
                    "add init=" INIT_PROGRAM " to the kernel command line, see headstart-init(8)",
                    "recording and replay begin with systemd's units: no initrd was found");
-    /* A package sets the time of the last modification (mtime) to the time of its build, so the
-     * time of the last status change (ctime) counts. */
-    else if (get_status(c, INIT_PROGRAM, &program) && image.st_mtime < program.st_ctime)
+    else if (is_initrd_old(c))
         checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
                    "recording and replay begin with systemd's units: the initrd is older than "
                    "headstart");
@@ -79,6 +88,18 @@ static void explain_late(Checks *checks, const Context *c)
                    "start headstart");
 }
 
+/* Says why nothing had to start early. Whether the initrd would have started headstart then shows
+ * only in its age. */
+static void explain_idle(Checks *checks, const Context *c, const char *why)
+{
+    bool old = is_initrd_old(c);
+
+    checks_add(checks, "early", old ? CHECK_NOTE : CHECK_OK,
+               old ? "nothing can start early once there is something to replay" : NULL,
+               old ? REBUILD : NULL, "%s%s", why,
+               old ? "; the initrd is older than headstart" : "");
+}
+
 void checks_add_early(Checks *checks, const Context *c, int state_fd)
 {
     struct stat st;
@@ -87,12 +108,15 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd)
     if (get_status(c, HEADSTART_RUN_DIR "/replay-boot.early", &st))
         checks_add(checks, "early", CHECK_OK, NULL, NULL,
                    "recording and replay begin before the system manager");
+    else if (get_status(c, HEADSTART_RUN_DIR "/record-boot.early", &st))
+        checks_add(checks, "early", CHECK_OK, NULL, NULL,
+                   "recording began before the system manager, and this boot was not replayed, "
+                   "because it is recorded again");
     else if (state_fd >= 0 && fstatat(state_fd, STATE_IDLE_BOOT, &st, 0) == 0)
-        checks_add(checks, "early", CHECK_OK, NULL, NULL,
-                   "nothing starts early, because replay of the boot gains nothing here");
+        explain_idle(checks, c,
+                     "nothing starts early, because replay of the boot gains nothing here");
     else if (state_fd < 0 || fstatat(state_fd, state_pack_name(STAGE_BOOT), &st, 0) < 0)
-        checks_add(checks, "early", CHECK_OK, NULL, NULL,
-                   "nothing starts early yet, because there is no boot pack");
+        explain_idle(checks, c, "nothing starts early yet, because there is no boot pack");
     else
         explain_late(checks, c);
 }

@@ -75,17 +75,18 @@ static char *active_scheduler(char *text)
     return open + 1;
 }
 
-/* Returns the I/O scheduler of the disk below a filesystem; the caller frees it. NULL: there is
- * none. */
-static char *read_scheduler(const Context *c, const Mount *m)
+/* Returns the I/O scheduler of the disk below a filesystem, and writes the path of its file into
+ * `path`; the caller frees the result. NULL: there is none. */
+#define SCHEDULER_PATH_MAX 64U
+static char *read_scheduler(const Context *c, const Mount *m, char path[static SCHEDULER_PATH_MAX])
 {
     static const char *const queues[] = {"queue/scheduler", "../queue/scheduler"};
     _cleanup_free_ char *text = NULL;
     const char *active;
-    char path[256];
 
     for (size_t i = 0; !text && i < ELEMENTSOF(queues); i++) {
-        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", m->major, m->minor, queues[i]);
+        snprintf(path, SCHEDULER_PATH_MAX, "/sys/dev/block/%u:%u/%s", m->major, m->minor,
+                 queues[i]);
         (void)rooted_read(c->system_fd, path, 4096, &text, NULL);
     }
     active = text ? active_scheduler(text) : NULL;
@@ -112,20 +113,22 @@ static void check_schedulers(Checks *checks, const Context *c, const MountTable 
     for (size_t i = 0; i < mounts->n; i++) {
         const Mount *m = mounts->mounts + i;
         _cleanup_free_ char *active = NULL;
+        char path[SCHEDULER_PATH_MAX], remedy[SCHEDULER_PATH_MAX + 64];
 
         if (!fstype_is_local_block(m->fstype) || m->major == LOOP_MAJOR || is_repeated(mounts, i))
             continue;
-        active = read_scheduler(c, m);
+        active = read_scheduler(c, m, path);
         if (!active)
             continue;
         if (strcmp(active, "bfq") == 0 || strcmp(active, "mq-deadline") == 0) {
             n_good++;
             continue;
         }
+        snprintf(remedy, sizeof(remedy), "echo mq-deadline >%s, and a udev rule that keeps it",
+                 path);
         if (n_bad++ == 0)
             checks_add(checks, "scheduler", CHECK_NOTE,
-                       "reading ahead can delay other reads on a slow disk",
-                       "select bfq or mq-deadline with a udev rule",
+                       "reading ahead can delay other reads on a slow disk", remedy,
                        "the I/O scheduler %s of %s (%s) ignores idle priority", active, m->source,
                        m->target);
     }
@@ -221,9 +224,53 @@ static bool is_enabled(const Context *c, const char *unit)
     return found;
 }
 
+/* The result of a unit that has failed, which nothing starts again by itself. */
+static const struct {
+    const char *unit, *cost;
+} failing[] = {
+        {RECORD_SERVICE, "nothing is recorded"},
+        {"headstart-record-late.service", "nothing is recorded"},
+        {REPLAY_SERVICE, "the boot was not replayed"},
+        {"headstart-replay-login.service", "the greeter was not replayed"},
+        {"headstart-replay-user@*.service", "a login was not replayed"},
+        {"headstart-learn.path", "what was recorded is not learned"},
+        {"headstart-learn.service", "what was recorded is not learned"},
+        {"headstart-learn.timer", "what was recorded is not learned"},
+        {"headstart-plan.service", "packs are not planned anew"},
+        {"headstart-refresh.service", "replay skips files that were replaced"},
+        {"headstart-refresh.timer", "replay skips files that were replaced"},
+        {"headstart-bus.service", "users cannot see what headstart saves"},
+};
+
+static bool has_failed(const char *unit)
+{
+    return systemctl_run((const char *const[]){"--quiet", "is-failed", unit, NULL}, true) == 0;
+}
+
+/* Adds a problem for each unit that has failed. Returns true if the recorder has. */
+static bool check_failed(Checks *checks)
+{
+    bool recorder = false;
+
+    for (size_t i = 0; i < ELEMENTSOF(failing); i++) {
+        const char *unit = failing[i].unit;
+        char remedy[128];
+
+        if (!has_failed(unit))
+            continue;
+        recorder = recorder || strcmp(unit, RECORD_SERVICE) == 0;
+        snprintf(remedy, sizeof(remedy), "systemctl status '%s'", unit);
+        checks_add(checks, strcmp(unit, RECORD_SERVICE) == 0 ? "recorder" : "units", CHECK_PROBLEM,
+                   failing[i].cost, remedy, "%s has failed", unit);
+    }
+    return recorder;
+}
+
 static void check_units(Checks *checks, const Context *c)
 {
     static const char *const units[] = {RECORD_SERVICE, REPLAY_SERVICE, "headstart-learn.path"};
+    bool systemd = c->system_fd == AT_FDCWD && systemctl_available();
+    bool failed = systemd && check_failed(checks);
     size_t n = 0;
 
     for (size_t i = 0; i < ELEMENTSOF(units); i++)
@@ -235,15 +282,11 @@ static void check_units(Checks *checks, const Context *c)
     if (n > 0)
         return;
     checks_add(checks, "units", CHECK_OK, NULL, NULL, "the units are enabled");
-    if (c->system_fd != AT_FDCWD || !systemctl_available())
+    if (!systemd || failed)
         return;
     if (systemctl_run((const char *const[]){"--quiet", "is-active", RECORD_SERVICE, NULL}, true) ==
         0)
         checks_add(checks, "recorder", CHECK_OK, NULL, NULL, RECORD_SERVICE " runs");
-    else if (systemctl_run((const char *const[]){"--quiet", "is-failed", RECORD_SERVICE, NULL},
-                           true) == 0)
-        checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded",
-                   "systemctl status " RECORD_SERVICE, RECORD_SERVICE " has failed");
     else
         checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded until the next boot",
                    "reboot, or run 'systemctl start " RECORD_SERVICE "'",
@@ -254,7 +297,7 @@ static void check_clock(Checks *checks)
 {
     if (clock_now(CLOCK_REALTIME) < MODEL_CLOCK_MIN)
         checks_add(checks, "clock", CHECK_PROBLEM, "what was learned does not decay",
-                   "set the clock", "the clock says that it is before 2020");
+                   "timedatectl set-ntp true", "the clock says that it is before 2020");
     else
         checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");
 }

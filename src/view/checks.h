@@ -6,6 +6,7 @@
  * shows the checks of checks_add_state() whose result is not CHECK_OK. */
 
 #include "command/cli.h"
+#include "command/progress.h"
 #include "view/benefits.h"
 
 typedef enum CheckResult {
@@ -53,9 +54,22 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd);
 
 /* Checks whether headstart is switched off, and checks the state directory without reading the
  * model: its mode, its free space, the packs, files that were set aside, and harmful policies.
- * state_fd is negative if the directory does not exist. */
+ * state_fd is negative if the directory does not exist (checks-state.c). */
 void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
+
+/* Adds the problem that a pack cannot be used. */
+#define CHECK_COST_USER_PACK "the logins of the user are not replayed"
+void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,
+                         const char *reason);
+
+/* Checks that the packs for everyone can be used (checks-packs.c). */
+void checks_add_packs(Checks *checks, const Context *c, int state_fd);
+
+/* Compares the packs for everyone and those of users with the files on the disk, and checks that
+ * the packs of users and applications can be used (checks-packs.c). */
+void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, Progress *progress);
 
 /* Makes the slower checks: the model, packs against the files on the disk, the history, and control
  * sessions. */
-void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b);
+void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b,
+                         Progress *progress);

@@ -22,11 +22,9 @@
 
 #include "config-paths.h"
 
-/* A sweep counts under three conditions: at least SWEEP_SHARE_MIN of the pack was on one volume, at
- * least SWEEP_SHARE_MIN of the pack's data was read, and the sweep was predicted to take at least
- * SWEEP_USEC_MIN. */
-#define SWEEP_SHARE_MIN 0.9
-#define SWEEP_USEC_MIN  (20 * USEC_PER_MSEC)
+/* A sweep that device_sweep_counts() accepts counts if nearly all of the pack was on one volume and
+ * the sweep was predicted to take at least SWEEP_USEC_MIN. */
+#define SWEEP_USEC_MIN (20 * USEC_PER_MSEC)
 
 typedef struct Devices {
     const Context *c;
@@ -97,10 +95,11 @@ static void measure(Devices *x, const Volume *v, DeviceRecord *d)
 
 /* --- sweeps of replay ------------------------------------------------------------------------- */
 
-/* Predicts the time of a sweep over one volume of the pack with the profile. *ret_share is the
- * share of this volume's reads in all bytes of the pack. Returns 0 or -ENOMEM. */
+/* Predicts the time of a sweep over one volume of the pack with the profile. If `resident` is
+ * false, the sweep ends when replay has requested everything. *ret_share is the share of this
+ * volume's reads in all bytes of the pack. Returns 0 or -ENOMEM. */
 static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProfile *profile,
-                         usec_t *ret, double *ret_share)
+                         bool resident, usec_t *ret, double *ret_share)
 {
     const PackMetadata *metadata = pack->metadata + le32toh(g->first_metadata);
     const PackData *data = pack->data + le32toh(g->first_data);
@@ -120,31 +119,32 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
             requests[n++] = (Range){le64toh(data[i].physical), le64toh(data[i].length)};
     for (size_t i = 0; i < n; i++)
         bytes += (double)requests[i].length;
+    if (!resident)
+        n = cost_sequence_cut(requests, n,
+                              device_engine_of_class((DeviceClass)g->device_class)->window_bytes);
     *ret = (usec_t)cost_sequence_usec(profile, requests, n, le64toh(g->device_size));
     *ret_share = all > 0 ? bytes / all : 0;
     return 0;
 }
 
-/* Returns true if the time of the sweep can be compared with the predicted time. The status must
- * belong to the pack in the state directory, and the sweep must have read nearly all of this pack.
- * The policy must be `gate`, or it must be `idle` and everything became resident. A sweep with
- * `gate` also counts if its hold ended early. */
-static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
-                        usec_t *ret_duration)
+/* Reads the report of headstart-replay. Returns false if it lacks a field or is not valid. */
+static bool read_report(struct json_object *status, DeviceSweepReport *ret)
 {
     const char *policy, *outcome;
-    uint64_t data;
-    bool resident;
 
-    return json_get_string(status, "policy", &policy) >= 0 &&
-           json_get_string(status, "outcome", &outcome) >= 0 && strcmp(outcome, "done") == 0 &&
-           json_get_bool(status, "resident", &resident) >= 0 &&
-           (strcmp(policy, "gate") == 0 || (strcmp(policy, "idle") == 0 && resident)) &&
-           json_get_u64(status, "data_bytes", INT64_MAX, &data) >= 0 &&
-           json_get_u64(status, "start_realtime_usec", INT64_MAX, ret_start) >= 0 &&
-           json_get_u64(status, "duration_usec", DEVICE_SAMPLE_USEC_MAX, ret_duration) >= 0 &&
-           le64toh(pack->header->created_realtime_usec) < *ret_start &&
-           (double)data >= SWEEP_SHARE_MIN * (double)le64toh(pack->header->total_data_bytes);
+    if (json_get_string(status, "policy", &policy) < 0 ||
+        json_get_string(status, "outcome", &outcome) < 0 ||
+        json_get_bool(status, "resident", &ret->resident) < 0 ||
+        json_get_u64(status, "data_bytes", INT64_MAX, &ret->data_bytes) < 0 ||
+        json_get_u64(status, "start_realtime_usec", INT64_MAX, &ret->start_realtime) < 0 ||
+        json_get_u64(status, "duration_usec", INT64_MAX, &ret->duration_usec) < 0)
+        return false;
+    /* A replay that did not hold the boot has no such field. */
+    if (json_get_u64(status, "held_usec", INT64_MAX, &ret->held_usec) < 0)
+        ret->held_usec = 0;
+    ret->policy = policy_from_string(policy);
+    ret->done = strcmp(outcome, "done") == 0;
+    return true;
 }
 
 /* Adds the sweep of this boot over the pack, if the sweep is new and nearly all of the pack is on
@@ -152,25 +152,29 @@ static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *re
 static void add_sweep(Devices *x, const Volume *v, DeviceRecord *d, const Pack *pack,
                       struct json_object *status)
 {
-    usec_t start;
+    DeviceSweepReport report;
     DeviceSweep sweep;
     DeviceEstimate e;
     double share;
 
-    if (!is_sweep_of(status, pack, &start, &sweep.measured_usec) || start <= d->sweep_realtime)
+    if (!read_report(status, &report) || report.start_realtime <= d->sweep_realtime ||
+        !device_sweep_counts(&report, le64toh(pack->header->created_realtime_usec),
+                             le64toh(pack->header->total_data_bytes)))
         return;
+    sweep.measured_usec = report.duration_usec;
     device_estimate(&d->samples, v->size_bytes, &v->profile, &e);
     for (uint32_t i = 0; i < le32toh(pack->header->n_volumes); i++) {
         const PackVolume *g = &pack->volumes[i];
 
         if (memcmp(g->uuid, v->uuid_bytes, sizeof(g->uuid)) != 0 ||
             !(le32toh(g->flags) & PACK_VOLUME_PHYSICAL) ||
-            predict_sweep(pack, g, &e.profile, &sweep.predicted_usec, &share) < 0 ||
-            share < SWEEP_SHARE_MIN || sweep.predicted_usec < SWEEP_USEC_MIN)
+            predict_sweep(pack, g, &e.profile, report.resident, &sweep.predicted_usec, &share) <
+                    0 ||
+            share < DEVICE_SWEEP_SHARE_MIN || sweep.predicted_usec < SWEEP_USEC_MIN)
             continue;
         log_debug("headstart: a sweep of %s took %" PRIu64 " us, %" PRIu64 " us were predicted",
                   v->device, sweep.measured_usec, sweep.predicted_usec);
-        device_record_add_sweep(d, start, &sweep);
+        device_record_add_sweep(d, report.start_realtime, &sweep);
         x->changed = true;
         return;
     }

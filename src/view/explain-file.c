@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "command/progress.h"
 #include "model/ownership.h"
 #include "pack/pack.h"
 #include "plan/plan.h"
@@ -113,7 +114,7 @@ static bool is_allowed(const ModelStage *g, const struct stat *st)
 /* Returns true if sessions of the stage used data of the file. */
 static bool has_data(const ModelStageFile *f)
 {
-    return f && (f->resident.n > 0 || f->assumed_resident.n > 0);
+    return f && model_best_residency(f)->ranges.n > 0;
 }
 
 /* Returns why the pack contains no data of a file that exists and that the pack may contain. */
@@ -391,9 +392,11 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     _cleanup_table_ Table *t = NULL;
     _cleanup_model_ Model *m = NULL;
     Table *stages, *prices;
+    Progress progress = progress_start("Reading the model", c->quiet);
     uint32_t file;
     int r = state_load_model_stages(state_fd, &m, &error);
 
+    progress_done(&progress);
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was learned yet (headstart learn)", c->state);
     if (r < 0)

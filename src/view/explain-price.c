@@ -143,16 +143,14 @@ static int by_offset(const void *a, const void *b)
  * pages. Returns 0 or -ENOMEM. */
 static int likely_ranges(const ModelStageFile *f, double needed, uint64_t size, RangeSet *ret)
 {
-    bool observed = !decayed_sum_is_zero(f->observed);
-    const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
-    DecayedSum whole = observed ? f->observed : f->assumed;
+    const ModelResidency *best = model_best_residency(f);
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < known->n; i++) {
-        const WeightedRange *g = &known->ranges[i];
+    for (size_t i = 0; r >= 0 && i < best->ranges.n; i++) {
+        const WeightedRange *g = &best->ranges.ranges[i];
 
         if (g->offset < size &&
-            needed * decayed_sum_ratio(g->weight, whole) >= PLAN_MIN_PROBABILITY_DEFAULT)
+            needed * decayed_sum_ratio(g->weight, best->sessions) >= PLAN_MIN_PROBABILITY_DEFAULT)
             r = range_set_insert(ret, g->offset, MIN(g->length, size - g->offset));
     }
     return r;

@@ -30,7 +30,8 @@ typedef struct UsedFiles {
 typedef struct Explanation {
     SessionRecord session;
     SessionExclusion exclusion;
-    PolicyReason reason;            /* of the pack */
+    PolicyReason reason;            /* of the policy; unknown if neither the session's line nor a
+                                       pack of that time has it */
     UsedFiles files[_FILE_USE_MAX]; /* misses and waste */
     bool compared;                  /* the session's trace was compared with a pack */
     bool planned_later;             /* that pack was planned after the session */
@@ -62,6 +63,8 @@ static int find_session(const Context *c, int state_fd, Stage stage, Explanation
         if (h.sessions[i].stage == stage) {
             x->session = h.sessions[i];
             x->exclusion = exclusions[i];
+            if (*x->session.reason)
+                x->reason = policy_reason_from_string(x->session.reason);
             return 0;
         }
     return cli_error(ENODATA, "%s: no %s was recorded yet", c->state, stage_to_string(stage));
@@ -120,8 +123,9 @@ static void compare(int state_fd, Explanation *x)
 
     if (packs_read_of(state_fd, s->stage, s->uid, &buf, &p) < 0)
         return;
-    x->reason = (PolicyReason)p.header->reason;
     x->planned_later = le64toh(p.header->created_realtime_usec) > s->start_realtime_usec;
+    if (!*s->reason && !x->planned_later && (Policy)p.header->policy == s->policy)
+        x->reason = (PolicyReason)p.header->reason;
     x->compared = t && pack_usage_compare(&p, t, note_file, x, &usage) >= 0 && !x->failed;
 }
 
@@ -136,8 +140,10 @@ static const char *why_policy(PolicyReason r)
         return "no policy is predicted to gain more than it may cost";
     case POLICY_REASON_HARMFUL:
         return "sessions without replay took less time";
+    case POLICY_REASON_MEASURED:
+        return "sessions with it were measured to take less time";
     default:
-        return "an older version planned the pack";
+        return "not known: an older version planned the pack, or did not store the reason";
     }
 }
 
@@ -149,6 +155,8 @@ static const char *why(const Explanation *x)
         return "a control session: replay was off to measure what it saves";
     if (strcmp(s->outcome, "disabled") == 0)
         return "headstart=0 was on the kernel command line";
+    if (!*s->outcome && s->flags & SESSION_EXACT)
+        return "an exact recording, which shows which data is really used";
     if (!*s->outcome && s->flags & SESSION_CONTROL)
         return "a control session that 'headstart measure' or 'headstart rerecord' requested";
     if (!*s->outcome)

@@ -21,7 +21,9 @@ static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
 /* Returns the expected number of bytes of a file: P(used) times the expected resident bytes. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
-    return expected_bytes(&f->resident, f->observed) * decayed_sum_ratio(f->used, g->sessions);
+    const ModelResidency *best = model_best_residency(f);
+
+    return expected_bytes(&best->ranges, best->sessions) * decayed_sum_ratio(f->used, g->sessions);
 }
 
 static uint64_t mean_usec(DecayedSum times, DecayedSum n)
@@ -147,10 +149,11 @@ static Table *file_table(const Model *m, const ModelStage *g)
 
     for (size_t i = 0; i < g->n_files; i++) {
         const ModelStageFile *f = g->files + i;
+        const ModelResidency *best = model_best_residency(f);
 
         table_row(t, m->files[f->file].path, (int)m->files[f->file].directory,
                   decayed_sum_ratio(f->used, g->sessions), mean_usec(f->first_use, f->used),
-                  ranges_to_json(&f->resident, f->observed));
+                  ranges_to_json(&best->ranges, best->sessions));
     }
     return t;
 }

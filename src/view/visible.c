@@ -67,23 +67,44 @@ static int read_property(Call *x, const char *name, char type, void *ret)
     return sd_bus_get_property_trivial(x->bus, NAME, PATH, INTERFACE, name, &x->error, type, ret);
 }
 
-static int read_logins(Call *x, Effect *ret)
+/* Reads one of the properties PREFIX…, for example LoginSaved. */
+static int read_figure(Call *x, const char *prefix, const char *name, char type, void *ret)
 {
-    uint64_t replayed, control, with, without;
+    char property[64];
+
+    snprintf(property, sizeof(property), "%s%s", prefix, name);
+    return read_property(x, property, type, ret);
+}
+
+/* Reads the figures that logins ("Login") and starts of applications ("Launch") have. */
+static int read_effect(Call *x, const char *prefix, Effect *ret)
+{
+    uint64_t replayed, control;
     Effect e = {0};
     int known;
 
-    CHECK(read_property(x, "LoginReplayed", 't', &replayed));
-    CHECK(read_property(x, "LoginControl", 't', &control));
-    CHECK(read_property(x, "LoginKnown", 'b', &known));
-    CHECK(read_property(x, "LoginSaved", 'd', &e.saved));
-    CHECK(read_property(x, "LoginSavedLow", 'd', &e.saved_low));
-    CHECK(read_property(x, "LoginSavedHigh", 'd', &e.saved_high));
-    CHECK(read_property(x, "LoginWithUSec", 't', &with));
-    CHECK(read_property(x, "LoginWithoutUSec", 't', &without));
+    CHECK(read_figure(x, prefix, "Replayed", 't', &replayed));
+    CHECK(read_figure(x, prefix, "Control", 't', &control));
+    CHECK(read_figure(x, prefix, "Known", 'b', &known));
+    CHECK(read_figure(x, prefix, "Saved", 'd', &e.saved));
+    CHECK(read_figure(x, prefix, "SavedLow", 'd', &e.saved_low));
+    CHECK(read_figure(x, prefix, "SavedHigh", 'd', &e.saved_high));
     e.n_replayed = replayed;
     e.n_control = control;
     e.estimated = e.known = known;
+    *ret = e;
+    return 0;
+}
+
+/* The service publishes times of logins, and none of starts. */
+static int read_logins(Call *x, Effect *ret)
+{
+    uint64_t with, without;
+    Effect e;
+
+    CHECK(read_effect(x, "Login", &e));
+    CHECK(read_property(x, "LoginWithUSec", 't', &with));
+    CHECK(read_property(x, "LoginWithoutUSec", 't', &without));
     e.replayed_seconds = (double)with / USEC_PER_SEC;
     e.control_seconds = (double)without / USEC_PER_SEC;
     *ret = e;
@@ -97,6 +118,7 @@ static int read_all(Call *x, Visible *v)
     CHECK(sd_bus_open_system(&x->bus));
     CHECK(read_history(x, &v->benefits.history));
     CHECK(read_logins(x, &v->logins));
+    CHECK(read_effect(x, "Launch", &v->launches));
     CHECK(sd_bus_get_property_string(x->bus, NAME, PATH, INTERFACE, "State", &x->error, &state));
     snprintf(v->state, sizeof(v->state), "%s", state);
     return 0;

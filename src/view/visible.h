@@ -9,6 +9,7 @@
 typedef struct Visible {
     Benefits benefits; /* of all boots, and of the user's own logins */
     Effect logins;     /* of all users together */
+    Effect launches;   /* of all applications and users together; only counts and shares */
     char state[16];    /* "off", "empty", "recorded", "learned" or "ready" */
 } Visible;
 

@@ -135,16 +135,33 @@ static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
         buf[0] = 0; /* the value of another btrfs must not be used */
 }
 
+/* Writes the path of read_ahead_kb of a filesystem that has no bdi of its own number: a partition
+ * has the bdi of its disk. Writes "" if the disk is unknown. */
+static void find_disk_bdi(int sys_fd, const Volume *v, char *buf, size_t size)
+{
+    _cleanup_free_ char *number = NULL;
+    char path[512];
+
+    buf[0] = 0;
+    snprintf(path, sizeof(path), "/sys/class/block/%s/dev", v->disk);
+    if (!v->disk[0] || rooted_read(sys_fd, path, 32, &number, NULL) < 0)
+        return;
+    number[strcspn(number, "\n")] = 0;
+    snprintf(buf, size, "/sys/class/bdi/%s/read_ahead_kb", number);
+}
+
 int read_ahead_find(int sys_fd, Volume *v)
 {
     char path[512];
 
     /* The kernel reads ahead by the value in the bdi of the superblock. btrfs has a separate bdi
      * with its own number. */
-    if (strcmp(v->fstype, "btrfs") != 0)
+    if (strcmp(v->fstype, "btrfs") != 0) {
         snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(v->mount_dev),
                  minor(v->mount_dev));
-    else {
+        if (rooted_read_u64(sys_fd, path, &v->read_ahead_kb) < 0)
+            find_disk_bdi(sys_fd, v, path, sizeof(path));
+    } else {
         snprintf(path, sizeof(path), "/sys/fs/btrfs/%s/bdi/read_ahead_kb", v->uuid);
         if (!v->uuid[0] || rooted_read_u64(sys_fd, path, &v->read_ahead_kb) < 0)
             find_btrfs_bdi(sys_fd, path, sizeof(path)); /* before Linux 5.9 */

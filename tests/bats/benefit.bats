@@ -45,10 +45,11 @@ END
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
 }
 
-@test "status prints in order: on, saved, replayed, packs, problems; with colours on a terminal only" {
+@test "status prints in order: on, saved, replayed, packs, problems, facts; with colours on a terminal only" {
     local root=$HS_TMP/root order
-    mkdir -p "$root/run/headstart" "$root/proc"
+    mkdir -p "$root/run/headstart" "$root/proc/self"
     export HEADSTART_SYSTEM_ROOT=$root
+    echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
     boots 30 10 6 >"$HS_STATE/history.jsonl"
     printf HEADSTRT >"$HS_STATE/boot.pack"
     echo '{"policy":"gate","outcome":"done","files":12}' >"$root/run/headstart/replay-boot.json"
@@ -56,16 +57,29 @@ END
     echo "$output"
     [ -z "$stderr" ]
     [[ $output == *"Boot: saves 4."*"s of 10."*"s, 40 % (between "*" % and "*" %; 23 sessions with replay, 6 without)"* ]]
-    [[ $output == *"Login: not enough sessions yet (0 with replay, 0 without)"* ]]
-    order=$(grep -nE "^(Status|Boot|Login|Replayed in this boot|Stages|What is wrong)" <<<"$output" | cut -d: -f2 | cut -c1-8)
-    [ "$(tr '\n' ' ' <<<"$order")" = "Status Boot Login Replayed Stages What is  " ]
+    [[ $output == *"Login: not enough sessions yet (0 with replay, 0 without; 8 and 2 are enough)"* ]]
+    [[ $output != *"Left out"* ]]
+    order=$(grep -nE "^(Status|Boot|Login|Launches|Replayed in this boot|Stages|What is wrong| *Traces learned|Root filesystem| *State)" <<<"$output" |
+        cut -d: -f2 | sed "s/^ *//" | cut -c1-8)
+    [ "$(tr '\n' ' ' <<<"$order")" = "Status Boot Login Launches Replayed Stages What is  Traces l Root fil State " ]
     [[ $output =~ boot\.pack\ cannot\ be\ used:.*headstart\ plan ]]
     ! grep -q $'\033' <<<"$output" || false
+    [[ $output == *"Status: on (ready"* || $output == *"Status: on (nothing was recorded yet)"* ]]
+    # A model that cannot be used is named together with the command that replaces it.
+    echo '{' >"$HS_STATE/model.json"
+    run -0 hs status
+    [[ $output =~ model\.json\ cannot\ be\ used:\ not\ a\ headstart\ model\ *headstart\ learn ]]
+    rm "$HS_STATE/model.json"
     need_command script
     run -0 env TERM=xterm script -qec "'$HEADSTART' --state='$HS_STATE' status" /dev/null
     [[ $output == *$'\033[33mStatus:'* ]]
     run -0 env TERM=xterm NO_COLOR=1 script -qec "'$HEADSTART' --state='$HS_STATE' status" /dev/null
     [[ $output != *$'\033'* ]]
+    # While the effect is unknown, it says how many sessions do not count.
+    boots 4 10 6 >"$HS_STATE/history.jsonl"
+    run -0 hs status
+    echo "$output"
+    [[ $output == *"Boot: not enough sessions yet (2 with replay, 1 without; 8 and 2 are enough)"$'\n'"    Left out: 1; 'headstart history' shows why"* ]]
 }
 
 @test "status: replay that costs time is called a cost, and uncertain effects are not called a gain" {
@@ -75,7 +89,7 @@ END
     [[ $output == *"replay made each boot at least "*" longer and is switched off"* ]]
     boots 40 10 10 >"$HS_STATE/history.jsonl"
     run -0 hs status
-    [[ $output == *"Boot: no certain effect on 10."* ]]
+    [[ $output =~ "Boot: no certain effect on 10."[0-9]*"s (between "[0-9]+" % longer and "[0-9]+" % shorter; " ]]
     # Only the lines that cannot be used are lost. A last line without its end is not reported.
     printf 'nonsense\n{"version":1,"stage":"boot"' >>"$HS_STATE/history.jsonl"
     run --separate-stderr -0 hs status
@@ -110,7 +124,7 @@ END
     # The text names the applications that start most often, also one whose replay costs time.
     run -0 hs status
     [[ $output == *"/usr/bin/gains "*" saves "* ]]
-    grep -q '^/usr/bin/loses .* costs ' <<<"$output"
+    grep -qE '^/usr/bin/loses +costs [0-9.]+m?s of [0-9.]+m?s, [0-9]+ %(, switched off)? +[0-9]+ to [0-9]+ % ' <<<"$output"
 }
 
 @test "starts of applications: status compares them, history lists them, forget deletes a user's" {
@@ -183,6 +197,29 @@ planned() {
     [ "$(planned control_interval)" -eq 7 ]
 }
 
+@test "plan: a policy that was measured to gain time stays, and a mere prediction does not replace it" {
+    local best other
+    record_app
+    hs learn --quiet
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HEADSTART_SYSTEM_ROOT/etc/headstart"
+    best=$(planned policy)
+    other=gate
+    [[ $best != gate ]] || other=concurrent
+    # The pack has the other policy, as if it had been the best one before.
+    printf '[Replay]\nBootPolicy=%s\n' "$other" >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
+    [ "$(planned policy)" = "$other" ]
+    rm "$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
+    cp "$HS_STATE/boot.pack" "$HS_TMP/other.pack"
+    # Sessions with that policy take less time, but there is no interval yet.
+    boots 3 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = "$best" ]
+    cp "$HS_TMP/other.pack" "$HS_STATE/boot.pack"
+    boots 30 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = "$other" ]
+    [ "$("$HEADSTART" show --json=short "$HS_STATE/boot.pack" | jq -r .reason)" = measured ]
+}
+
 @test "doctor: a healthy machine, and each thing that is missing" {
     local root=$HS_TMP/root
     export HEADSTART_SYSTEM_ROOT=$root
@@ -211,7 +248,8 @@ planned() {
     }
     echo '[none] mq-deadline' >"$root/sys/dev/block/8:2/queue/scheduler"
     result scheduler note
-    jq -e 'any(.[]; .check == "scheduler" and (.found | contains("none of /dev/sda2 (/)")))' <<<"$output"
+    jq -e 'any(.[]; .check == "scheduler" and (.found | contains("none of /dev/sda2 (/)")) and
+        (.remedy | startswith("echo mq-deadline >/sys/dev/block/8:2/queue/scheduler, ")))' <<<"$output"
     # The scheduler of a second disk is checked, too.
     echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
     echo '30 29 8:17 / /home rw shared:1 - ext4 /dev/sdb1 rw' >>"$root/proc/self/mountinfo"
@@ -256,9 +294,15 @@ planned() {
     : >"$root/etc/headstart/disabled"
     result switch problem
     rm "$root/etc/headstart/disabled"
+    # mended CHECK: runs the remedy of the problem, which must end it.
+    mended() {
+        result "$1" problem
+        sh -c "$(jq -r --arg c "$1" '.[] | select(.check == $c) | .remedy' <<<"$output")"
+        run hs doctor --json=short
+        jq -e --arg c "$1" 'all(.[]; .check != $c or .result != "problem")' <<<"$output"
+    }
     chmod 0755 "$HS_STATE"
-    result state problem
-    chmod 0700 "$HS_STATE"
+    mended state
     echo '{' >"$HS_STATE/model.json"
     result model problem
     run -1 hs doctor
@@ -269,6 +313,23 @@ planned() {
     rm "$HS_STATE/login.pack"
     : >"$HS_STATE/boot.pack.bad"
     result set-aside note
+    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd, then rm \($s)/*.bad")' <<<"$output"
+    mkdir "$HS_STATE/traces"
+    : >"$HS_STATE/traces/x.bad"
+    result set-aside note
+    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd, then rm \($s)/*.bad \($s)/traces/*.bad")' <<<"$output"
+    rm -r "$HS_STATE/traces"
+    : >"$HS_STATE/rerecord-login"
+    result request note
+    jq -e --arg s "$HS_STATE" 'any(.[]; .check == "request" and (.found | contains("the next login will be recorded without")) and
+        .remedy == "log in once, or rm \($s)/rerecord-login")' <<<"$output"
+    rm "$HS_STATE/rerecord-login"
+    # Replay that was switched off because it did harm is no good news.
+    boots 40 10 11 >"$HS_STATE/history.jsonl"
+    run hs doctor --json=short
+    jq -e '[.[] | select(.check == "benefit" and (.found | contains("switched off")))] |
+        length == 2 and all(.[]; .result == "note")' <<<"$output"
+    rm "$HS_STATE/history.jsonl"
     # early TEXT RESULT: checks what doctor finds out about the initrd. The calls below go from a
     # missing boot pack to a boot in which the initrd started headstart.
     early() {
@@ -285,6 +346,12 @@ planned() {
     touch -d '2 hours ago' "$root/boot/initrd.img-6.12.3-amd64"
     : >"$program"
     early "the initrd is older than headstart" note
+    # Although nothing has to start early, the initrd cannot do it once there is something to replay.
+    : >"$HS_STATE/boot-idle"
+    early "gains nothing here; the initrd is older than headstart" note
+    rm "$HS_STATE/boot-idle" "$HS_STATE/boot.pack"
+    early "no boot pack; the initrd is older than headstart" note
+    : >"$HS_STATE/boot.pack"
     touch -d '1 minute' "$root/boot/initrd.img-6.12.3-amd64"
     printf 'cpu 1\nbtime %s\n' "$(date -d '1 hour ago' +%s)" >"$root/proc/stat"
     early "the initrd was built after this boot began" note
@@ -293,6 +360,8 @@ planned() {
     : >"$HS_STATE/boot-idle"
     early "gains nothing here" ok
     mkdir -p "$root/run/headstart"
+    : >"$root/run/headstart/record-boot.early"
+    early "this boot was not replayed, because it is recorded again" ok
     : >"$root/run/headstart/replay-boot.early"
     early "begin before the system manager" ok
     rm "$HS_STATE"/boot.pack "$HS_STATE/boot-idle"
@@ -300,7 +369,43 @@ planned() {
     result packages note
 }
 
-@test "explain: a file, an application, and a name that is in no pack" {
+@test "doctor: a read-only state directory, and the command that mends it" {
+    need_root
+    export HEADSTART HS_STATE
+    run -0 unshare --mount sh -ec '
+        read_only() {
+            "$HEADSTART" --state="$HS_STATE" doctor --json=short |
+                jq -re ".[] | select(.check == \"state\" and (.found | contains(\"read-only\"))) | .remedy"
+        }
+        mount --bind "$HS_STATE" "$HS_STATE"
+        mount -o remount,ro,bind "$HS_STATE"
+        sh -c "$(read_only)"
+        if read_only; then exit 9; fi'
+}
+
+@test "doctor: each unit that has failed" {
+    need_root
+    mkdir "$HS_TMP/bin"
+    printf '%s\n' '#!/bin/sh' '[ "$2" != is-failed ] || [ "$3" = "$FAILED" ]' >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/systemctl"
+    # failed UNIT: prints what doctor finds while this unit has failed.
+    failed() {
+        FAILED=$1 run -1 unshare --mount sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system &&
+            PATH=$1:$PATH exec "$2" --state="$3" doctor --json=short' sh "$HS_TMP/bin" "$HEADSTART" "$HS_STATE"
+        jq -r '.[] | select(.result == "problem" and (.found | contains("has failed"))) | "\(.found): \(.remedy)"' <<<"$output"
+    }
+    local unit
+    for unit in "$HS_SOURCE"/units/*.in; do
+        unit=$(basename "$unit" .in)
+        unit=${unit/@/@*}
+        [ "$(failed "$unit")" = "$unit has failed: systemctl status '$unit'" ]
+    done
+    [ -z "$(failed other.service)" ]
+}
+
+# Makes a filesystem with an application and a private file, and the traces of a boot and a login that
+# have read both.
+record_app() {
     local stage
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
@@ -313,6 +418,10 @@ planned() {
         "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage 1793520000 /usr/bin/app /home/private \
             >"$HS_STATE/traces/20261101T080000-$stage.json"
     done
+}
+
+@test "explain: a file, an application, and a name that is in no pack" {
+    record_app
     refused 1 "nothing was learned yet" explain /usr/bin/app
     hs learn --quiet
     run -0 hs explain /usr/bin/app
@@ -337,6 +446,23 @@ planned() {
     refused 2 "either a path or an application" explain
     refused 2 "either a path or an application" explain --last-boot /x
     refused 1 "no boot was recorded yet" explain --last-boot
+}
+
+@test "explain: a session has the reason of its own policy, not that of a later pack" {
+    record_app
+    hs learn --quiet
+    hs plan --quiet
+    # why: prints the reason in the explanation of the newest boot.
+    why() {
+        hs explain --json=short --last-boot | jq -r .why
+    }
+    boots 1 10 6 | jq -c '.policy = "gate"' >"$HS_STATE/history.jsonl"
+    [[ $(why) == "not known"* ]]
+    jq -c '.reason = "fastest"' "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+    cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
+    [[ $(why) == *"the least predicted time" ]]
+    run -0 hs history --json=short
+    jq -e '.[0].reason == "fastest"' <<<"$output"
 }
 
 # price EXPLANATION STATUS PACK: computes again what the data of a file saves, from the measured device in
@@ -460,6 +586,12 @@ END
     hs metrics >"$f"
     metrics "$f" >"$HS_TMP/samples"
     cat "$HS_TMP/samples"
+    # Hits and waste are whole files or pages, and misses are always pages.
+    local unit
+    unit=$(jq -r 'select(.stage == "boot") | .usage' "$HS_STATE/history.jsonl" | tail -n 1)
+    grep -q "^headstart_last_hit_bytes observed_per=${unit#per-},stage=boot " "$HS_TMP/samples"
+    grep -q "^headstart_last_miss_bytes observed_per=page," "$HS_TMP/samples"
+    ! grep "^headstart_last_miss_bytes" "$HS_TMP/samples" | grep -v observed_per=page || false
     run -0 hs status --json=short
     while read -r name labels value; do
         case $name,$labels in

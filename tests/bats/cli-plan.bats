@@ -41,6 +41,9 @@ plan() {
     [ "$(stat -c %a "$HS_STATE/boot.pack" "$HS_STATE/login.pack" | sort -u)" = 600 ]
     run -0 plan --json=short
     jq -e '(.stages | length) == 2 and all(.stages[]; .data_bytes >= 1000000 and .n_files == 3)' <<<"$output"
+    jq -e '[.stages[].reason] == ["fastest", "fastest"] and (.stages[1].predicted_usec | keys) == ["idle", "off"]' <<<"$output"
+    jq -e '.stages[0] | .predicted_usec as $p | all($p.off, $p.concurrent, $p.metadata; . > 0) and
+        $p[.policy] == ([$p.concurrent, $p.metadata] | min)' <<<"$output"
     run -0 hs show "$HS_STATE/login.pack"
     [[ $output == *"Stage: login"* && $output == *"/usr/share/lib.so"* ]]
     run -0 hs show --json=short "$HS_STATE/login.pack"
@@ -48,7 +51,7 @@ plan() {
     jq -e '[.volumes[0].files[] | .path] | sort ==
         ["/usr/bin/app", "/usr/share/d", "/usr/share/d/small", "/usr/share/lib.so"]' <<<"$output"
     run -0 hs status
-    [[ $output == *"Status: on (ready)"* ]]
+    [[ $output == *"Status: on (ready"* ]]
     run -0 hs status --json=short
     jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
 }
@@ -99,16 +102,89 @@ plan() {
     run ! has login@1001 /usr/share/lib.so
     has login /usr/share/d/small
     has login /usr/share/lib.so
+    # A login is a control session for the packs of its user and of all users, or for neither.
+    salt() { hs show --json=short "$HS_STATE/$1.pack" | grep -o '"salt":[0-9]*'; }
+    [ "$(salt login)" = "$(salt login@1000)" ]
+    [ "$(salt login)" = "$(salt login@1001)" ]
+    [ "$(salt login)" != "$(salt boot)" ]
+    local before
+    before=$(salt login)
+    rm "$HS_STATE/login@1000.pack"
+    plan --quiet
+    [ "$(salt login)" = "$before" ]
+    [ "$(salt login@1000)" = "$before" ]
     rm "$HS_STATE"/*.pack
     run -0 plan --stage=login --user=1001 --quiet
     [ "$(cd "$HS_STATE" && echo *.pack)" = login@1001.pack ]
     refused 1 "nothing was learned of a login of this user" plan --root="$HS_MNT" --user=7
 }
 
+@test "status and doctor look at the packs of users and applications" {
+    learned
+    chmod 0700 "$HS_STATE"
+    mkdir -p "$HS_TMP/root/proc"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    plan --quiet
+    run -0 hs status --json=short
+    jq -e '.users == [] and .n_further_users == 0' <<<"$output"
+    local uid name
+    for uid in {1001..1010}; do
+        cp "$HS_STATE/login.pack" "$HS_STATE/login@$uid.pack"
+        touch -d "@$((1793520000 + uid))" "$HS_STATE/login@$uid.pack"
+    done
+    : >"$HS_STATE/login@x.pack"
+    # The newest packs are shown, and the others are counted.
+    run -0 hs status --json=short
+    jq -e '[.users[].uid] == [range(1010; 1002; -1)] and .n_further_users == 2 and
+        all(.users[]; .pack_policy == "idle") and .problems == []' <<<"$output"
+    run -0 hs status
+    [[ $output == *"Login packs of users: the newest 8 of 10"* && $output =~ 1010\ +idle\  ]]
+    # doctor NAME TEXT: checks that doctor finds this problem of the pack, and how it is mended.
+    finds() {
+        run -1 hs doctor --root="$HS_MNT" --json=short
+        jq -e --arg n "$1" --arg t "$2" 'any(.[]; .result == "problem" and (.found | contains($n) and contains($t)) and
+            (.remedy | startswith("headstart ")))' <<<"$output"
+    }
+    doctor_ok() {
+        run hs doctor --root="$HS_MNT" --json=short
+        jq -e --arg t "$1" 'any(.[]; .result == "ok" and .found == $t)' <<<"$output"
+    }
+    doctor_ok "10 packs of users were checked"
+    jq -e 'all(.[]; .result != "problem" or .check == "units")' <<<"$output"
+    # A damaged pack. doctor also finds one that status does not read.
+    printf HEADSTRT >"$HS_STATE/login@1001.pack"
+    finds "login@1001.pack" "cannot be used"
+    touch -d @1793529999 "$HS_STATE/login@1001.pack"
+    run -0 hs status --json=short
+    jq -e '.users[0].pack_policy == "bad" and (.problems | any(.found | contains("login@1001.pack cannot be used")))' <<<"$output"
+    rm "$HS_STATE/login@1001.pack"
+    # Damaged launch sets, of a user and of everybody
+    for name in launch@1000-0123456789abcdef launch-0123456789abcdef; do
+        cp "$HS_STATE/login.pack" "$HS_STATE/$name.pack"
+    done
+    doctor_ok "2 packs of applications were checked"
+    for name in launch@1000-0123456789abcdef launch-0123456789abcdef; do
+        printf HEADSTRT >"$HS_STATE/$name.pack"
+        finds "$name.pack" "cannot be used"
+    done
+    rm "$HS_STATE"/launch*
+    # Files that have changed since. Of many packs with the same problem the newest are named.
+    cp "$HS_STATE/login.pack" "$HS_STATE/login@1001.pack"
+    rm "$HS_STATE/login.pack" "$HS_STATE/boot.pack"
+    doctor_ok "only users have packs"
+    doctor_ok "10 packs of users were checked"
+    cp "$HS_MNT/usr/share/lib.so" "$HS_MNT/new"
+    mv "$HS_MNT/new" "$HS_MNT/usr/share/lib.so"
+    finds "login@1010.pack" "1 of 4 files have changed"
+    finds "2 further packs of users" "out of date"
+    run -0 hs status
+    [[ $output == *"Status: on (ready)"* ]]
+}
+
 @test "plan: options" {
     learned
     run -0 plan --stage=login --policy=metadata --json=short
-    jq -e '[.stages[] | .stage, .policy] == ["login", "metadata"]' <<<"$output"
+    jq -e '[.stages[] | .stage, .policy, .reason] == ["login", "metadata", "configured"]' <<<"$output"
     [ ! -e "$HS_STATE/boot.pack" ]
     run -0 plan --stage=boot --policy=gate --deadline=2500ms --quiet
     [ -z "$output" ]
@@ -403,9 +479,10 @@ device_is_measured() {
     learned
     login 1000
     need_memory_limits
-    local i
+    local i flood=(_ "30000 4000" "60000 4000" "15000 200")
     for i in 1 2 3; do
-        "$BATS_TEST_DIRNAME/make-flood" login $((1793540000 + i)) 1001 15000 $((i == 1 ? 4000 : 200)) "x$i" \
+        # shellcheck disable=SC2086 # two words
+        "$BATS_TEST_DIRNAME/make-flood" login $((1793540000 + i)) 1001 ${flood[i]} "x$i" \
             >"$HS_STATE/traces/20261101T12000$i-login.json"
     done
     prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" --quiet learn || true
@@ -442,4 +519,90 @@ device_is_measured() {
     [ "$(<"$HS_TMP/error")" = "headstart: cannot plan boot with 300 files, trying with a quarter of them: Cannot allocate memory" ]
     hs show --json=short "$HS_STATE/boot.pack" >"$HS_TMP/pack"
     [ "$(jq '[.. | objects | .path? // empty | select(test("file[0-9]"))] | length' "$HS_TMP/pack")" -eq 75 ]
+}
+
+# files PATH…: makes files of root in a filesystem on HS_MNT.
+files() {
+    local f
+    hs_filesystem ext4 64
+    for f; do
+        mkdir -p "$HS_MNT${f%/*}"
+        head -c 100000 /dev/urandom >"$HS_MNT$f"
+    done
+    sync -f "$HS_MNT"
+}
+
+# recorded N STAGE FILTER PATH…: adds the trace of the Nth day. The trace passes through the jq filter.
+recorded() {
+    local n=$1 stage=$2 filter=$3
+    shift 3
+    mkdir -p "$HS_STATE/traces"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" "$stage" $((1793520000 + n * 86400)) "$@" |
+        jq --arg n "$n" '.boot_id = "0000000000000000000000000000000" + $n | '"$filter" \
+            >"$HS_STATE/traces/2026110${n}T080000-$stage.json"
+}
+
+# Prints the files of the boot pack in the order of first need.
+boot_files() {
+    hs show --json=short --limit=0 "$HS_STATE/boot.pack" |
+        jq -r '[.volumes[].files[]] | sort_by(.need_usec)[].path' | paste -sd ' '
+}
+
+# boots_and_logins FLAG…: learns and plans three boots and a login of the user 1000 after each of them.
+# FLAG is the flag of one login, or nothing.
+boots_and_logins() {
+    local n
+    rm -rf "$HS_STATE"
+    for n in 1 2 3; do
+        recorded $n boot . /usr/lib/systemd /usr/lib/udev /usr/lib/dbus
+        recorded $n login ".uid = 1000 | .flags = [${!n:+\"${!n}\"}]" \
+            /usr/bin/desktop /usr/lib/dbus /home/user/own /usr/bin/clock
+    done
+    hs learn --quiet
+    plan --quiet
+}
+
+@test "plan: the boot pack also serves a login that begins without a greeter, in order of need" {
+    files /usr/lib/systemd /usr/lib/udev /usr/lib/dbus /usr/bin/desktop /usr/bin/clock /home/user/own
+    chown 1000:1000 "$HS_MNT/home/user/own"
+    boots_and_logins autologin autologin autologin
+    run -0 boot_files
+    [ "$output" = "/usr/lib/systemd /usr/lib/udev /usr/lib/dbus /usr/bin/desktop /usr/bin/clock" ]
+    run -0 hs show --json=short --limit=0 "$HS_STATE/login@1000.pack"
+    jq -e 'any(.volumes[].files[]; .path == "/home/user/own")' <<<"$output"
+    boots_and_logins
+    run -0 boot_files
+    [ "$output" = "/usr/lib/systemd /usr/lib/udev /usr/lib/dbus" ]
+    # One of three logins is no habit.
+    boots_and_logins autologin
+    run -0 boot_files
+    [ "$output" = "/usr/lib/systemd /usr/lib/udev /usr/lib/dbus" ]
+}
+
+# boots_recorded FLAG…: learns and plans three boots. FLAG is the flag of one boot, or nothing.
+boots_recorded() {
+    local n
+    rm -rf "$HS_STATE"
+    for n in 1 2 3; do
+        recorded $n boot ".flags = [${!n:+\"${!n}\"}]" /usr/bin/app
+    done
+    hs learn --quiet
+    plan --quiet
+}
+
+@test "plan: the shipped model adds what was not observed, if most recordings began late" {
+    files /usr/bin/app /usr/lib/systemd
+    recorded 1 boot . /usr/lib/systemd
+    hs learn --quiet
+    mkdir -p "$HS_MNT$(hs_data_dir)"
+    hs export --quiet --output="$HS_MNT$(hs_data_dir)/default.model"
+    boots_recorded late late
+    run -0 boot_files
+    [ "$(tr ' ' '\n' <<<"$output" | sort | paste -sd ' ')" = "/usr/bin/app /usr/lib/systemd" ]
+    boots_recorded late
+    run -0 boot_files
+    [ "$output" = /usr/bin/app ]
+    boots_recorded
+    run -0 boot_files
+    [ "$output" = /usr/bin/app ]
 }

@@ -148,7 +148,7 @@ setup() {
 JSON
     # Status files with wrong content or names are ignored.
     echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json"
-    for x in login@x login@-1 login@ login@4294967295 login@1.2 boot2 "login@$(printf '9%.0s' {1..40})"; do
+    for x in login@x login@-1 login@ login@4294967295 login@1.2 boot2 "login@$(printf '9%.0s' {1..24})"; do
         echo '{}' >"$HS_TMP/root/run/headstart/replay-$x.json"
     done
     run --separate-stderr -0 hs status
@@ -658,26 +658,6 @@ record() {
     [ -z "$(ls -A "$HS_STATE/traces" 2>/dev/null)" ]
 }
 
-@test "no output goes through somebody else's symlink in a sticky directory" {
-    recordable
-    need_binary "$HS_BUILD/tests/tools/tool-mkpack"
-    hs record --root="$HS_MNT" --quiet -- cat "$HS_MNT/d/small" >/dev/null
-    hs learn --quiet
-    echo mine >"$HS_TMP/victim"
-    mkdir -m 1777 "$HS_TMP/sticky"
-    ln -s "$HS_TMP/victim" "$HS_TMP/sticky/link"
-    chown -h 4711 "$HS_TMP/sticky/link"
-    refused 1 "Permission denied" record --root="$HS_MNT" --output="$HS_TMP/sticky/link" -- true
-    refused 1 "Permission denied" export --output="$HS_TMP/sticky/link"
-    refused 1 "Permission denied" merge --output="$HS_TMP/sticky/link" "$HS_STATE/model.json"
-    refused 1 "Permission denied" metrics --output="$HS_TMP/sticky/link"
-    refused 1 "Permission denied" report --output="$HS_TMP/sticky/link"
-    "$HS_BUILD/tests/tools/tool-mkpack" "$HS_TMP/pack" </dev/null
-    "$HEADSTART_REPLAY" --status="$HS_TMP/sticky/link" "$HS_TMP/pack"
-    [ -L "$HS_TMP/sticky/link" ]
-    [ "$(<"$HS_TMP/victim")" = mine ]
-}
-
 @test "record: a missing capability is named" {
     recordable
     need_command setpriv
@@ -740,4 +720,73 @@ record() {
     [ "$status" -eq 1 ]
     assert_one_error_line "$stderr"
     [ -z "$output" ]
+}
+
+# slowly COMMAND…: runs the command on a terminal; each of its calls that names a file takes 30 ms longer
+slowly() {
+    TERM=xterm run script -qec "$(printf '%q ' strace -f -o /dev/null -e trace=%file -e inject=%file:delay_enter=30000 "$@")" /dev/null
+}
+
+@test "every verb that takes longer than a second shows its progress on a terminal, and none in a pipe" {
+    need_command script
+    need_strace
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/etc/systemd/system" "$HS_STATE/traces" "$HS_TMP/bin"
+    local i row line verb headstart=("$HEADSTART" "--state=$HS_STATE")
+    for i in {1..24}; do head -c 20000 /dev/urandom >"$HS_MNT/usr/bin/$i"; done
+    sync -f "$HS_MNT"
+    for i in boot login; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $i 1793520000 /usr/bin/{1..24} >"$HS_STATE/traces/20261101T080000-$i.json"
+    done
+    printf '#!/bin/sh\nsleep 1\n' >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/systemctl"
+    local rows=(
+        "Learning [:learn --rebuild"
+        "Planning [:plan --root=$HS_MNT"
+        "Examining files [:refresh --dry-run --root=$HS_MNT"
+        "Examining files [:relocate --dry-run --force --root=$HS_MNT"
+        "Reading the pack, :replay --root=$HS_MNT --wait --stage=boot"
+        "Drawing, :plot boot --output=$HS_TMP/boot.svg"
+        "Drawing, :report --output=$HS_TMP/report.html"
+        "Waiting for systemd, :disable --root=$HS_MNT"
+        "Waiting for systemd, :enable --root=$HS_MNT"
+    )
+    for row in "${rows[@]}"; do
+        line=${row%%:*} verb=${row#*:}
+        echo "# $verb"
+        # shellcheck disable=SC2086 # several words
+        PATH=$HS_TMP/bin:$PATH slowly "${headstart[@]}" $verb
+        printf '%s\n' "$status" "$output" | tr '\r' '\n' | tail -n 20
+        [ "$status" -eq 0 ]
+        [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
+        # Without a terminal, and with --quiet, the verb shows none.
+        # shellcheck disable=SC2086
+        PATH=$HS_TMP/bin:$PATH run --separate-stderr -0 "${headstart[@]}" $verb
+        [[ $output$stderr != *$'\e['* && $stderr != *"$line"* ]]
+    done
+    # doctor finds problems in this tree, so its exit status is not 0.
+    slowly "${headstart[@]}" --root="$HS_MNT" doctor
+    [[ $output == *$'\e[K'"Checking the files of the packs ["*"% "* || $output == *"%, "*"left"* ]]
+    # The time that is left is never 0.
+    [[ $output != *"0us left"* ]]
+    # These verbs read one large file. Only the open(2) of this file takes long here.
+    "${headstart[@]}" export --output="$HS_TMP/model"
+    rows=(
+        "$HS_STATE/model.json:Reading, :show $HS_STATE/model.json"
+        "$HS_STATE/model.json:Reading the model, :explain /usr/bin/1"
+        "$HS_STATE/model.json:Reading the model, :export --output=$HS_TMP/model"
+        "$HS_TMP/model:Importing [:import $HS_TMP/model"
+    )
+    for row in "${rows[@]}"; do
+        IFS=: read -r i line verb <<<"$row"
+        echo "# $verb"
+        # shellcheck disable=SC2086 # several words
+        TERM=xterm run script -qec "$(printf '%q ' strace -f -o /dev/null -P "$i" -P "${i##*/}" -e inject=openat:delay_enter=1200000 \
+            "${headstart[@]}" $verb)" /dev/null
+        printf '%s\n' "$status" "$output" | tr '\r' '\n' | tail -n 20
+        [ "$status" -eq 0 ]
+        [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
+    done
+    slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
+    [[ $output == *$'\e[K'"Making the trace, "* ]]
 }

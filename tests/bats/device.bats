@@ -100,14 +100,15 @@ device() {
     [ -s "$HS_STATE/devices.json" ]
 }
 
-# swept SECONDS TAKES POLICY OUTCOME RESIDENT: writes a report of headstart-replay for this boot,
-# and plans. According to the report, the replay starts SECONDS from now and takes TAKES
-# microseconds.
+# swept SECONDS TAKES POLICY OUTCOME RESIDENT [HELD]: writes a report of headstart-replay for this boot,
+# and plans. According to the report, the replay starts SECONDS from now, takes TAKES microseconds,
+# and holds the boot for HELD microseconds.
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
-        --arg outcome "$4" --argjson resident "$5" '{policy: $policy, outcome: $outcome, resident: $resident,
-        start_realtime_usec: $start, duration_usec: $takes, data_bytes: 100000000}' \
+        --arg outcome "$4" --argjson resident "$5" --argjson held "${6:-null}" '{policy: $policy,
+        outcome: $outcome, resident: $resident, start_realtime_usec: $start, duration_usec: $takes,
+        data_bytes: 100000000} + if $held then {held_usec: $held} else {} end' \
         >"$HS_TMP/system/run/headstart/replay-boot.json"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
 }
@@ -122,14 +123,18 @@ swept() {
     delays off
     local rate i
     rate=$(hs status --root="$HS_MNT" --json=short | jq '.devices[0].rate_bytes_per_sec')
-    # Sweeps that were disturbed or unfinished, or that read an older pack, do not count.
+    # Sweeps that were disturbed or unfinished, or that read an older pack, do not count. A replay that
+    # ends when everything was requested shows nothing if everything fits into its window.
     swept 60 4000000 concurrent done true
     swept 61 4000000 idle done false
-    swept 62 4000000 gate stopped false
-    swept -3600 4000000 gate done false
+    swept 62 4000000 gate stopped false 4000000
+    swept 63 4000000 gate done false 1000000
+    swept 64 4000000 gate done false
+    swept -3600 4000000 gate done true 4000000
+    swept 65 4000000 gate done false 4000000
     device '.n_sweeps == 0'
     for i in 1 2 3; do
-        swept $((60 * i)) 4000000 gate done false
+        swept $((60 * i)) 4000000 gate done true 4000000
         device ".n_sweeps == $i"
     done
     # The same sweep counts only once.

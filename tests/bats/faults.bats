@@ -58,7 +58,7 @@ inject() {
     inject --every=96 --errors=1 session
 }
 
-@test "faults: kills of learn, plan and record lose nothing" {
+@test "faults: kills of learn, plan and record, and of refresh, lose nothing" {
     "$HS_SOURCE/tests/faults/kill" --build="$HS_BUILD" 30
 }
 

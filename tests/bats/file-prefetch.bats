@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # file-prefetch: the papers' predictors read files ahead while other processes open files.
-# tests/bench/file-benchmarks measures what this gains.
+# file-benchmarks measures what this gains.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -81,10 +81,51 @@ resident() {
     [ "$answer" = "opens 2 requests 3 used 1" ]
 }
 
+@test "file-prefetch: EPCM that jumps to the next partition predicts further" {
+    begin epcm 0.5 1
+    opens a b c d
+    say on
+    say "begin $HS_MNT"
+    cat "$HS_MNT/a" >/dev/null
+    say end
+    # Each partition knows one successor.
+    [ "$answer" = "opens 1 requests 3 used 0" ]
+}
+
+# sample WORKLOAD VARIANT KEY: prints a result of the only run.
+sample() {
+    jq -r ".[] | select(.workload == \"$1\" and .variant == \"$2\") | .$3" "$HS_TMP/json"
+}
+
+@test "file-benchmarks: each workload runs with each predictor, on few files" {
+    need_loop
+    need_command jq gcc ld patch diff awk
+    need_binary "$HS_BUILD/tests/bench/disksim"
+    [ -d /sys/kernel/tracing ] || skip "the kernel has no tracefs"
+    HEADSTART_BENCH_LOCKED=1 "$HS_SOURCE/tests/bench/file-benchmarks" --small --runs=1 --training=1 --rounds-max=1 \
+        --builddir="$HS_BUILD" --profile=ssd --json="$HS_TMP/json" --quiet >"$HS_TMP/table"
+    cat "$HS_TMP/table"
+    [ "$(jq length "$HS_TMP/json")" -eq 42 ]
+    for workload in search index compile link patch index-after-all link-and-search; do
+        # A cold run reads the disk, a warm one does not, and a predictor sees the opens.
+        [ "$(sample $workload none reads)" -gt "$(sample $workload warm reads)" ]
+        [ "$(sample $workload none requests)" = null ]
+        [ "$(sample $workload none read_calls)" -gt 0 ]
+        for predictor in last-successor pcm epcm epcm-jump; do
+            [ "$(sample $workload $predictor opens)" -gt 0 ]
+            [ "$(sample $workload $predictor used)" -gt 0 ]
+        done
+    done
+    # All files of the first version are known, and its patch adds one with a header.
+    [ "$(sample patch last-successor opens)" -gt "$(sample patch last-successor used)" ]
+}
+
 @test "file-prefetch: an unknown predictor or command is refused" {
     run -2 "$TOOL" magic 0.5
     run -2 "$TOOL" pcm
     run -2 "$TOOL" pcm 0
+    run -2 "$TOOL" epcm 0.5 none
+    run -2 "$TOOL" epcm 0.5 64
     run -1 "$TOOL" pcm 0.5 <<<"end"
     run -1 "$TOOL" pcm 0.5 <<<"begin /none"
 }

@@ -185,3 +185,44 @@ END
     PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]
 }
+
+# package FUNCTION: runs this function of the Arch package's script. The script finds no commands but the
+# replacements and rm, so that it never builds the initrd of this machine.
+package() {
+    sed -e "s|/usr/lib/headstart|$LIBEXEC|g" -e "s|/etc/headstart|$HS_TMP/etc|g" \
+        -e "s|/run/systemd/system|$HS_TMP/absent|" "$HS_SOURCE/data/packaging/arch/headstart.install" >"$HS_TMP/package"
+    ln -sf "$(command -v rm)" "$HS_TMP/bin/rm"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    PATH=$HS_TMP/bin "$BASH" -c '. "$0"; "$1"' "$HS_TMP/package" "$1"
+}
+
+@test "the Arch package builds the initrd again with dracut, and leaves mkinitcpio to its hook" {
+    local program
+    stub_command systemctl exit 0
+    for program in install-hooks rebuild-initrd; do
+        stub_command $program exit 0
+        mv "$HS_TMP/bin/$program" "$LIBEXEC"
+    done
+    mkdir "$HS_TMP/etc"
+    touch "$HS_TMP/etc/"{boot.pack,boot-idle,disabled}
+    stub_command dracut exit 1
+    package post_install
+    package post_upgrade
+    package post_remove
+    [ "$(ls "$HS_TMP/etc")" = disabled ]
+    stub_command mkinitcpio exit 0
+    package post_install
+    package post_upgrade
+    package post_remove
+    # Without any tool nothing fails.
+    rm "$HS_TMP/bin/"{dracut,mkinitcpio}
+    package post_remove
+    sed -i -e /systemctl/d -e "s, $,," "$DONE"
+    was_done <<'END'
+install-hooks install
+rebuild-initrd
+rebuild-initrd
+dracut --quiet --force --regenerate-all
+install-hooks install
+END
+}

@@ -245,6 +245,69 @@ libraries_of() {
     [[ $output =~ src/replay/main\.c:[0-9]+:\ main:\ [0-9]+\ lines ]]
 }
 
+# full_check LINE…: runs tests/full --check of the scratch repository, which must print these lines.
+full_check() {
+    run "$HS_TMP/repository/tests/full" --check
+    [ "$output" = "$(IFS=$'\n' && echo "$*")" ] || {
+        echo "$output"
+        false
+    }
+    [ "$status" -eq $(($# > 0)) ]
+}
+
+# row STEP COMMIT DATE RESULT: replaces the row of the step.
+row() {
+    sed -i "s/^$1 .*/$1 $2 $3 1 $4 text/" "$HS_TMP/repository/tests/full-result"
+}
+
+@test "the results of tests/full must be complete, passed, recent and of the history" {
+    need_command git
+    local today step repository=$HS_TMP/repository old first unknown=0123456789ab
+    local -a steps
+    # Neither the variables of a hook nor the configuration of the user may lead to another repository.
+    unset "${!GIT_@}"
+    today=$(date +%F)
+    mkdir -p "$repository/tests"
+    cp tests/full "$repository/tests"
+    mapfile -t steps < <("$repository/tests/full" --check | sed -n 's/^tests\/full: \(.*\) was never run$/\1/p')
+    [ ${#steps[@]} -ge 10 ]
+    git -C "$repository" init --quiet --initial-branch=main
+    # A chain of 402 commits.
+    for ((i = 1; i <= 402; i++)); do
+        printf 'commit refs/heads/main\ncommitter a <a@b> %d +0000\ndata 0\n\n' "$((1700000000 + i))"
+    done | git -C "$repository" fast-import --quiet
+    first=$(git -C "$repository" rev-parse --short=12 main~400)
+    old=$(git -C "$repository" rev-parse --short=12 main~401)
+    for step in "${steps[@]}"; do
+        echo "$step $first $today 1 passed text"
+    done >"$repository/tests/full-result"
+    full_check
+    row kill "$unknown" "$today" passed
+    full_check "tests/full: kill: commit $unknown is not in the history"
+    # A commit that exists, but is no ancestor.
+    git -C "$repository" branch ahead main
+    git -C "$repository" update-ref refs/heads/main main~1
+    row kill "$(git -C "$repository" rev-parse --short=12 ahead)" "$today" passed
+    full_check "tests/full: kill: commit $(git -C "$repository" rev-parse --short=12 ahead) is not in the history"
+    git -C "$repository" update-ref refs/heads/main ahead
+    row kill "$old" "$today" passed
+    full_check "tests/full: kill is 401 commits behind"
+    row kill "$first" "$(date -d '62 days ago' +%F)" passed
+    full_check "tests/full: kill ran on $(date -d '62 days ago' +%F), more than 60 days ago"
+    row kill "$first" "$today" failed
+    full_check "tests/full: kill failed"
+    sed -i '/^kill /d' "$repository/tests/full-result"
+    full_check "tests/full: kill was never run"
+
+    # The history of a shallow clone is cut. A source package has none, even below another repository.
+    echo "kill $old $today 1 passed text" >>"$repository/tests/full-result"
+    git -C "$repository" rev-parse main~5 >"$repository/.git/shallow"
+    full_check
+    rm -rf "$repository/.git"
+    git init --quiet "$HS_TMP"
+    full_check
+}
+
 @test "each hop of docs/flows.md is a function of the file that it names, and no flow has one twice" {
     local flow function file bad=0 n=0
     # FLOW FUNCTION FILE for each hop; FLOW is the number of the section
@@ -332,6 +395,14 @@ long_options() {
 # Prints the long options in the man page source on standard input.
 man_options() {
     sed 's/\\-/-/g' | grep -oE -- '--[a-z]+(-[a-z]+)*' | sed 's/^--//' | sort -u
+}
+
+@test "every verb has a run under valgrind" {
+    run -0 tests/analysis/valgrind-verbs --build="$HS_BUILD" --missed
+    [[ $output =~ ^[2-9][0-9]\ verbs,\ not\ run:\ none$ ]] || {
+        echo "$output"
+        false
+    }
 }
 
 @test "options of every verb: --help, the man page and the completion agree" {

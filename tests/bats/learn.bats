@@ -44,16 +44,20 @@ limited() {
     prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" "$@"
 }
 
-@test "learn: 30,000 paths of 4,000 bytes do not stop a later trace" {
+@test "learn: 30,000 paths of 4,000 bytes do not stop a later trace, nor do 60,000" {
     need_memory_limits
+    local uid
     flood 1 login 1001 30000 4000
-    flood 2 login 1000 500 60
+    flood 2 login 1002 60000 4000
+    flood 3 login 1000 500 60
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
     # One user's share is 2 MiB of paths, which has room for about 500 files of the flood.
-    model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
-    # Both traces are known, so learning again reads neither of them.
+    for uid in 1001 1002; do
+        model ".stages | map(select(.uid == $uid)) | .[0].files.used | length | . > 100 and . < 1000"
+    done
+    # All traces are known, so learning again reads none of them.
     knows_all limited
 }
 
@@ -145,15 +149,16 @@ END
     [ -e "$trace.bad" ]
 }
 
-@test "learn: a model that killed its reader twice is set aside, and all remaining traces are learned again" {
+@test "learn: a model that killed its reader four times is set aside, and all remaining traces are learned again" {
     flood 1 login 1000 10 60
     hs learn
     local boot
     boot=$(tr -d - </proc/sys/kernel/random/boot_id)
-    # After one kill the model is kept, because it is worth more than a trace.
-    echo "$boot 0" >"$HS_STATE/model.json.try"
+    # After three kills the model is kept, because it is worth more than a trace.
+    echo "$boot 4" >"$HS_STATE/model.json.try"
     knows_all
-    echo "$boot 2" >"$HS_STATE/model.json.try"
+    [ ! -e "$HS_STATE/model.json.bad" ]
+    echo "$boot 6" >"$HS_STATE/model.json.try"
     run --separate-stderr -0 hs learn
     [[ $stderr == *"model.json: learning was killed while it read this file; set aside, learning again" ]]
     [ -e "$HS_STATE/model.json.bad" ]

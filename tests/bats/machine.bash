@@ -53,10 +53,10 @@ machine_boot() {
     ) >"$HS_TMP/console" 2>&1 </dev/null 3>&- &
     MACHINE_NSPAWN=$!
     hs_defer machine_end
-    hs_wait 60 machine_leader && hs_wait 120 machine_is_up || {
+    if ! hs_wait 60 machine_leader || ! hs_wait 120 machine_is_up; then
         tail -n 40 "$HS_TMP/console"
         return 1
-    }
+    fi
 }
 
 # Finds the child of systemd-nspawn that is PID 1 of the container. Another child sets the container up

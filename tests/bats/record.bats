@@ -662,7 +662,9 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
     # The page that was read is found 4 EiB into the file, unless a reclaimer has taken it since.
     shown '[.files[] | select(.path == "/huge5") | .resident[][0]] | . == [4611686018427387904] or
            length == 0'
-    left_out 0 '.n_cut == 0 and .n_files == 0'
+    # How many page ranges the budget of time cuts depends on the machine: every call goes through
+    # strace here.
+    left_out 0 '.n_files == 0'
     # The limit has room for three samples of 160 files, with several calls for each file.
     local calls
     calls=$(grep -cE '(cachestat|syscall_0x1c3|mincore)\(' "$HS_TMP/strace")
@@ -675,6 +677,34 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
 # runs.
 all_sampled() {
     [ "$(grep -cE '(cachestat|syscall_0x1c3)\(' "$HS_TMP/strace")" -ge 160 ]
+}
+
+# Prints how often the recorder has opened a file to see which of its pages are resident.
+n_sampled() {
+    grep -cE 'open(at)?\(.*O_NOATIME' "$HS_TMP/strace"
+}
+
+@test "files are sampled while a stage runs, but not if a pack is replayed" {
+    need_strace
+    hs_filesystem ext4 64
+    mkdir -p "$HS_RUN"
+    for i in {1..20}; do echo $i >"$HS_MNT/$i"; done
+    sync -f "$HS_MNT"
+    RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace" recorder_start --run="$HS_RUN"
+    cat "$HS_MNT"/[0-9]* >/dev/null
+    all_files_sampled() { [ "$(n_sampled)" -ge 20 ]; }
+    hs_wait 20 all_files_sampled
+    recorder_stop
+    rm -rf "$HS_STATE" "$HS_TMP/notify" "$HS_TMP/strace"
+
+    echo '{"stage":"boot","policy":"gate","outcome":"running"}' >"$HS_RUN/replay-boot.json"
+    RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace" recorder_start --run="$HS_RUN"
+    cat "$HS_MNT"/[0-9]* >/dev/null
+    hs_wait 20 grep -q 'replay-boot\.json' "$HS_TMP/strace"
+    [ "$(n_sampled)" -eq 0 ]
+    recorder_stop
+    # At the end of the stage the resident pages are found all the same.
+    shown '.flags == ["replayed"] and ([.files[] | select(.resident != [])] | length > 0)'
 }
 
 @test "without cachestat the holes of sparse files are left out" {
@@ -977,15 +1007,19 @@ EOF
 
 @test "names of files with an fscrypt key are recorded only where the state directory has one" {
     hs_filesystem ext4 64 -O encrypt
-    mkdir -p "$HS_MNT"/{home,state}
+    mkdir -p "$HS_MNT"/{home,state,bound}
     encrypt "$HS_MNT/home" || skip "fscrypt does not work here"
     encrypt "$HS_MNT/state"
-    echo secret >"$HS_MNT/home/letter-to-anna"
+    mkdir "$HS_MNT/home/mails-of-anna"
+    echo secret | tee "$HS_MNT/home/letter-to-anna" >"$HS_MNT/home/diary-of-anna"
     cp /bin/true "$HS_MNT/home/program-of-anna"
     echo public >"$HS_MNT/readme"
 
+    # systemd-homed mounts a home of its fscrypt backend again, at another place.
     recorder_start
-    cat "$HS_MNT/home/letter-to-anna" "$HS_MNT/readme"
+    hs_mount "$HS_MNT/home" "$HS_MNT/bound" bind
+    cat "$HS_MNT/home/letter-to-anna" "$HS_MNT/bound/diary-of-anna" "$HS_MNT/readme"
+    ls "$HS_MNT/bound/mails-of-anna"
     "$HS_MNT/home/program-of-anna"
     recorder_stop
     shown 'any(.files[]; .path == "/readme")'

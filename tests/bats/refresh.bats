@@ -271,3 +271,43 @@ metadata() {
     hs forget --quiet
     [ ! -e "$copy" ]
 }
+
+@test "a copy of boot-idle for early boot, only beside the copy of the pack" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/boot-idle first
+    mkdir -p "$root/etc"
+    export HEADSTART_SYSTEM_ROOT=$root
+    learned /bin/app /data/a
+    echo '{"version":1,"stage":"boot","flags":[],"policy":"off","outcome":"off","usage":"none","ready_usec":5000000,"start_realtime_usec":'"$(date +%s)"'000000}' \
+        >"$HS_STATE/history.jsonl"
+    hs plan --quiet --policy=off
+    [ -e "$HS_STATE/boot-idle" ]
+    [ ! -e "$root/etc/headstart" ]
+    mv "$HS_STATE" "$HS_MNT/state"
+    HS_STATE=$HS_MNT/state
+    hs plan --quiet --policy=off
+    [ "$(stat -c '%a %s' "$copy")" = "600 0" ]
+    [ -e "${copy%-idle}.pack" ]
+    # Nothing writes it again.
+    first=$(stat -c %i "$copy")
+    hs plan --quiet --policy=off
+    [ "$(stat -c %i "$copy")" = "$first" ]
+    hs plan --quiet --policy=concurrent
+    [ ! -e "$copy" ]
+    [ -e "${copy%-idle}.pack" ]
+    # Early boot cannot see a request to record the boot, which overrides boot-idle.
+    hs plan --quiet --policy=off
+    [ -e "$copy" ]
+    hs rerecord --quiet
+    [ ! -e "$copy" ]
+    hs plan --quiet --policy=off
+    [ -e "$HS_STATE/boot-idle" ]
+    [ ! -e "$copy" ]
+    rm "$HS_STATE/rerecord-boot"
+    hs plan --quiet --policy=off
+    [ -e "$copy" ]
+    hs forget --quiet
+    [ ! -e "$copy" ]
+}

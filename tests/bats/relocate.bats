@@ -113,6 +113,18 @@ pieces() {
     nothing_lost
 }
 
+@test "relocate: on a corrupt filesystem the damaged file stays, and nothing else is lost" {
+    need_command debugfs
+    planned
+    hs_umount "$HS_MNT"
+    debugfs -w -R "clri /usr/share/c" "$HS_LOOP"
+    mount -o errors=continue "$HS_LOOP" "$HS_MNT"
+    run -0 --separate-stderr hs relocate --force --json=short
+    jq -e '.skipped | any(.path == "usr/share/c" and .reason == "changed")' <<<"$output"
+    hs_cold
+    grep -vE ' \./usr/share/c$| \.$' "$HS_TMP/contents" | (cd "$HS_MNT" && sha256sum --check --quiet)
+}
+
 @test "relocate: a filesystem without a journal is left alone" {
     planned
     hs_umount "$HS_MNT"

@@ -299,6 +299,25 @@ replay_neighbours() {
     done
 }
 
+@test "neighbouring files are read with few descriptors: RLIMIT_NOFILE of 40" {
+    local i class
+    need_command prlimit
+    hs_filesystem ext4 100
+    for ((i = 100; i < 500; i++)); do
+        head -c 4096 /dev/urandom >"$HS_MNT/f$i"
+    done
+    sync -f "$HS_MNT"
+    for class in hdd emmc ssd; do
+        find "$HS_MNT" -name 'f*' | "$MKPACK" --metadata --class=$class "$PACK" "$HS_MNT"
+        hs_cold
+        run -0 prlimit --nofile=40:40 "$HEADSTART_REPLAY" --root="$HS_MNT" --json "$PACK"
+        echo "$class: $output"
+        [ "$(replayed .files)" -eq 400 ]
+        [ "$(replayed .data_ranges)" -eq 400 ]
+        [ "$(replayed '.skipped | length')" -eq 0 ]
+    done
+}
+
 replay_subvolume() {
     run -0 "$HEADSTART_REPLAY" --root="$HS_TMP" --wait --json "$HS_TMP/$1.pack"
     [ "$(resident "$HS_TMP/$1/file")" -ge 100000 ]

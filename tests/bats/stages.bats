@@ -539,6 +539,21 @@ a_boot() {
     [ "$(grep -c 'has expired after a week' "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
+@test "rerecord: read-ahead that was lowered for an expired request is restored at once" {
+    mkdir -m 700 "$HS_STATE"
+    mkdir -p -m 700 "$HS_RUN"
+    echo '{"exact":true}' >"$HS_STATE/rerecord-boot"
+    touch -d "8 days ago" "$HS_STATE/rerecord-boot"
+    # Without the other request the recording of the boot would restore it.
+    echo '{"exact":false}' >"$HS_STATE/rerecord-login"
+    # The device does not exist, so nothing is written, and the record is removed.
+    echo "/sys/dev/block/0:0/bdi/read_ahead_kb 128 16" >"$HS_RUN/read-ahead"
+    recorder_start
+    [ ! -e "$HS_RUN/read-ahead" ]
+    [ ! -e "$HS_RUN/read-ahead.bad" ]
+    recorder_stop
+}
+
 # Records a boot in which `before` is read before headstartd starts, and `after` later.
 record_boot() {
     cat "$HS_MNT/before" >/dev/null

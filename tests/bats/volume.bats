@@ -251,6 +251,31 @@ mapped() {
     fixture '[.volumes[] | {(.mountpoint): .encryption}] | add == {"/": 1, "/boot": 0, "/home/anna": 2}'
 }
 
+# The backends of systemd-homed as /proc/self/mountinfo shows them. A home of the backends `directory`,
+# `subvolume` and `fscrypt` is a bind mount of a directory below /home. Only the LUKS backend is encrypted
+# as a whole; with fscrypt each file says so itself (record.bats).
+@test "encryption of volumes: a home of every backend of systemd-homed" {
+    device 8:0 sda
+    device 8:1 sda1 sda
+    device 8:2 sda2 sda
+    device 253:0 dm-0
+    device 253:1 dm-1
+    device 7:0 loop0
+    on dm-0 sda2
+    on dm-1 loop0
+    mapped dm-0 luks-home CRYPT-LUKS2-0123456789abcdef0123456789abcdef-luks-home
+    mapped dm-1 home-luks CRYPT-LUKS2-1123456789abcdef0123456789abcdef-home-luks
+    mounted "22 1 8:1 / / rw - ext4 /dev/sda1 rw" \
+        "23 22 0:40 / /home rw - btrfs /dev/mapper/luks-home rw,subvolid=5,subvol=/" \
+        "24 23 0:40 /directory.homedir /home/directory rw - btrfs /dev/mapper/luks-home rw,subvolid=5,subvol=/" \
+        "25 23 0:41 /subvolume.homedir /home/subvolume rw - btrfs /dev/mapper/luks-home rw,subvolid=257,subvol=/subvolume.homedir" \
+        "26 22 8:1 /srv/fscrypt.homedir /srv/fscrypt rw - ext4 /dev/sda1 rw" \
+        "27 23 253:1 /luks /home/luks rw - btrfs /dev/mapper/home-luks rw,subvolid=5,subvol=/" \
+        "28 23 0:60 / /home/cifs rw - cifs //server/cifs rw"
+    fixture '[.volumes[] | {(.mountpoint): .encryption}] | add ==
+             {"/": 0, "/home": 1, "/home/subvolume": 1, "/home/luks": 2}'
+}
+
 @test "a circular, wrong or empty sysfs: no disk, no hang" {
     device 253:0 dm-0
     device 253:1 dm-1

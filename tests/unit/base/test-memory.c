@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "util/root-util.h"
 
+#include <unistd.h>
+
 static void the_memory_of_the_machine(void **state)
 {
     TestRoot root;
@@ -68,6 +70,42 @@ static void the_limits_of_the_control_groups(void **state)
     assert_int_equal(test_root_remove(&root), 0);
 }
 
+static void the_page_cache_of_the_lowest_limit(void **state)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    TestRoot root;
+    CacheFacts f;
+
+    assert_int_equal(test_root_make(&root), 0);
+    assert_int_equal(cache_facts_read_own(root.fd, &f), -ENOENT);
+    test_root_put(&root, "proc/meminfo", "MemTotal: 1000 kB\nInactive(file): 30 kB\n");
+    assert_int_equal(cache_facts_read_own(root.fd, &f), 0);
+    assert_int_equal(f.inactive_bytes, 30 * 1024);
+    assert_int_equal(f.evicted_bytes, 0); /* the kernel does not count it */
+    test_root_put(&root, "proc/vmstat",
+                  "nr_free 1\nworkingset_refault_file 3\npgsteal_anon 9\npgsteal_file 7\n");
+    test_root_put(&root, "proc/self/cgroup", "0::/a.slice/b.service\n");
+    assert_int_equal(cache_facts_read_own(root.fd, &f), 0);
+    assert_int_equal(f.evicted_bytes, 7 * page);
+    assert_int_equal(f.refaulted_bytes, 3 * page);
+    /* The slice has the lowest limit. A group without a limit does not count. */
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/b.service/memory.stat", "inactive_file 1\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/memory.high", "409600\n");
+    test_root_put(&root, "sys/fs/cgroup/a.slice/memory.stat",
+                  "inactive_file 8192\nworkingset_refault_file 2\npgsteal 5\npgsteal_direct 1\n");
+    assert_int_equal(cache_facts_read_own(root.fd, &f), 0);
+    assert_int_equal(f.inactive_bytes, 8192);
+    assert_int_equal(f.evicted_bytes, 5 * page);
+    assert_int_equal(f.refaulted_bytes, 2 * page);
+    /* Version 1 does not count evicted pages: those of the machine stay. */
+    cache_facts_apply_group("inactive_file 4096\nworkingset_refault_file 6\n", &f);
+    assert_int_equal(f.inactive_bytes, 4096);
+    assert_int_equal(f.evicted_bytes, 5 * page);
+    assert_int_equal(f.refaulted_bytes, 6 * page);
+    assert_int_equal(test_root_remove(&root), 0);
+}
+
 static void bad_texts_are_refused(void **state)
 {
     MemoryFacts m;
@@ -83,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_memory_of_the_machine),
             cmocka_unit_test(the_limits_of_the_control_groups),
+            cmocka_unit_test(the_page_cache_of_the_lowest_limit),
             cmocka_unit_test(bad_texts_are_refused),
     };
 

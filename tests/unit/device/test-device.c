@@ -415,6 +415,50 @@ static void sweeps_correct_a_profile_that_is_far_off(void **state)
     assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec / 2, 1e-9, "rate");
 }
 
+static void a_sweep_counts_if_nothing_disturbed_it(void **state)
+{
+    const DeviceSweepReport swept = {
+            .policy = POLICY_GATE,
+            .done = true,
+            .start_realtime = 2000,
+            .duration_usec = 1000,
+            .held_usec = 1000,
+            .data_bytes = 95,
+    };
+    DeviceSweepReport r = swept;
+
+    assert_true(device_sweep_counts(&r, 1999, 100));
+    assert_false(device_sweep_counts(&r, 2000, 100)); /* of an older pack */
+    assert_false(device_sweep_counts(&r, 1999, 110)); /* much of the pack was not read */
+    /* The boot read as well after its hold had ended, or was not held at all. */
+    r.held_usec = 900;
+    assert_true(device_sweep_counts(&r, 1999, 100));
+    r.held_usec = 899;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    r.held_usec = 0;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    r = swept;
+    r.done = false;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    /* A sweep of no time, or one that a suspended machine prolonged. */
+    r = swept;
+    r.duration_usec = 0;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    r.duration_usec = r.held_usec = DEVICE_SAMPLE_USEC_MAX + 1;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    /* An idle sweep is not held, and has to become resident. */
+    r = swept;
+    r.policy = POLICY_IDLE;
+    r.held_usec = 0;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    r.resident = true;
+    assert_true(device_sweep_counts(&r, 1999, 100));
+    r.policy = POLICY_CONCURRENT;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+    r.policy = _POLICY_INVALID;
+    assert_false(device_sweep_counts(&r, 1999, 100));
+}
+
 static void the_oldest_sample_goes_first(void **state)
 {
     DeviceSamples *s = calloc(1, sizeof(*s));
@@ -442,6 +486,7 @@ int main(void)
             cmocka_unit_test(extreme_samples_make_a_usable_profile),
             cmocka_unit_test(the_class_follows_the_profile),
             cmocka_unit_test(sweeps_correct_a_profile_that_is_far_off),
+            cmocka_unit_test(a_sweep_counts_if_nothing_disturbed_it),
             cmocka_unit_test(the_oldest_sample_goes_first),
     };
 

@@ -65,6 +65,11 @@ static void test_exclusions(void **state)
     strcpy(sessions[30].kernel, "6.12");
     sessions[33].ready_usec = SESSION_UNKNOWN;
     sessions[34].policy = POLICY_CONCURRENT;
+    /* Sessions 12, 17, 22 and 27 are control sessions. In two of them one of the packs was
+     * replayed. */
+    strcpy(sessions[12].outcome, "done");
+    sessions[17].usage.source = USAGE_PER_FILE;
+    sessions[22].usage.source = USAGE_PER_PAGE;
     sessions_exclude(sessions, N, e);
     assert_int_equal(e[0], EXCLUSION_FIRST);
     for (size_t i = 0; i < ELEMENTSOF(map); i++)
@@ -76,8 +81,49 @@ static void test_exclusions(void **state)
     assert_int_equal(e[31], EXCLUSION_UPGRADED); /* back to the old kernel */
     assert_int_equal(e[33], EXCLUSION_UNSETTLED);
     assert_int_equal(e[34], EXCLUSION_OTHER_POLICY);
+    assert_int_equal(e[12], EXCLUSION_PARTLY_REPLAYED);
+    assert_int_equal(e[17], EXCLUSION_PARTLY_REPLAYED);
+    assert_int_equal(e[22], EXCLUSION_NONE);
+    assert_int_equal(e[27], EXCLUSION_NONE);
     for (SessionExclusion x = 1; x < _SESSION_EXCLUSION_MAX; x++)
         assert_non_null(session_exclusion_to_string(x));
+}
+
+static void test_automatic_logins(void **state)
+{
+    SessionExclusion e[N];
+
+    fill(4, 10);
+    for (size_t i = 0; i < N; i++) {
+        sessions[i].stage = STAGE_LOGIN;
+        sessions[i].flags =
+                i < N - 3 ? SESSION_AUTOLOGIN : 0; /* three of the newest five are not */
+    }
+    sessions_exclude(sessions, N, e);
+    assert_int_equal(e[1], EXCLUSION_AUTOLOGIN);
+    assert_int_equal(e[N - 1], EXCLUSION_NONE);
+    sessions[N - 1].flags = SESSION_AUTOLOGIN; /* now two are not */
+    sessions_exclude(sessions, N, e);
+    assert_int_equal(e[1], EXCLUSION_NONE);
+    assert_int_equal(e[N - 2], EXCLUSION_GREETER);
+    for (size_t i = 0; i < N; i++)
+        sessions[i].stage = STAGE_BOOT;
+    sessions_exclude(sessions, N, e);
+    assert_int_equal(e[N - 2], EXCLUSION_NONE);
+}
+
+static void test_keeps(void **state)
+{
+    Benefit b = {.policy = POLICY_GATE, .effect = {.known = true, .saved_low = 0.1}};
+
+    assert_true(benefit_keeps(&b, POLICY_GATE, 1000, 900));
+    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 800));
+    assert_true(benefit_keeps(&b, POLICY_GATE, 0, 800));
+    assert_false(benefit_keeps(&b, POLICY_CONCURRENT, 1000, 900));
+    b.effect.saved_low = 0;
+    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 900));
+    b.effect = (Effect){.saved_low = 0.1};
+    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 900));
 }
 
 static void test_gain(void **state)
@@ -196,8 +242,12 @@ static void test_users(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_exclusions), cmocka_unit_test(test_gain),
-            cmocka_unit_test(test_harm),       cmocka_unit_test(test_unknown),
+            cmocka_unit_test(test_automatic_logins),
+            cmocka_unit_test(test_keeps),
+            cmocka_unit_test(test_exclusions),
+            cmocka_unit_test(test_gain),
+            cmocka_unit_test(test_harm),
+            cmocka_unit_test(test_unknown),
             cmocka_unit_test(test_users),
     };
 

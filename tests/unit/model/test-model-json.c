@@ -23,6 +23,8 @@ static Model *rich_model(void)
                       "A>new=0-1,3-5 A>d/", NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y",
                       "1-2"));
+    learn(&m, session(STAGE_LOGIN, 2000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_EXACT,
+                      "D>y=1-2 A>x=0-1", NULL));
     launch = session(STAGE_SESSION, 1000, T0 + DECAYED_SUM_SPAN * H + 2, 0, "A>x A>y=0-3", NULL);
     assert_int_equal(trace_add_lifetime(launch, &(TraceLifetime){.application = 0,
                                                                  .pid = 1,
@@ -120,8 +122,8 @@ static void models_come_back(void **state)
     assert_string_equal(text, again);
     assert_int_equal(back->clock, m->clock);
     assert_int_equal(back->generation, m->generation);
-    assert_int_equal(back->n_learned, 5);
-    assert_int_equal(back->n_stages, 4);
+    assert_int_equal(back->n_learned, 6);
+    assert_int_equal(back->n_stages, 5);
     assert_non_null(back->chains);
     same_prediction(m, back, STAGE_BOOT);
     same_prediction(m, back, STAGE_LOGIN);
@@ -388,6 +390,10 @@ static void wrong_members_are_refused(void **state)
             {"\"assumed\":[[", "\"assumed\":[[99,1,[]],["},
             {"\"assumed\":[[", "\"assumed\":[[1,0,[]],["},
             {"\"assumed\":[[", "\"assumed\":[1,["},
+            {"\"exact\":[[", "\"exact\":[[0,1],["},
+            {"\"exact\":[[", "\"exact\":[[99,1,[]],["},
+            {"\"exact\":[[", "\"exact\":[[1,0,[]],["},
+            {"\"exact\":[[", "\"exact\":[1,["},
             {"\"metadata\":[{", "\"metadata\":[1,{"},
             {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"uuid\":\"%zz"},
             {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"ouid\":\""},

@@ -205,9 +205,12 @@ static void sums_saturate(void **state)
                 m[k] = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2", "0-2"));
                 m[k]->stages[0].sessions = m[k]->stages[0].applications[0].active =
                         m[k]->stages[0].uses[0].used = m[k]->stages[0].files[0].used =
-                                m[k]->stages[0].files[0].observed =
-                                        m[k]->stages[0].files[0].resident.ranges[0].weight =
-                                                (DecayedSum){w, w};
+                                m[k]->stages[0].files[0].residency[RESIDENCY_OBSERVED].sessions =
+                                        m[k]->stages[0]
+                                                .files[0]
+                                                .residency[RESIDENCY_OBSERVED]
+                                                .ranges.ranges[0]
+                                                .weight = (DecayedSum){w, w};
             }
             ab = merged(m[0], m[1]);
             bc = merged(m[1], m[2]);

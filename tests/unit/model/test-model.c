@@ -316,6 +316,41 @@ static void assumed_until_the_truth_is_known(void **state)
     assert_near(page_chance(p, "/f/whole", 10), 0);
 }
 
+/* Ranges of an exact recording replace those of other sessions, which contain pages that only the
+ * kernel's read-ahead brought in. Files that it did not open keep theirs. */
+static void exact_ranges_come_before_others(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-31 A>y=0-3", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, TRACE_EXACT, "A>x=2-4", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, TRACE_EXACT, "A>x=3-5", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, TRACE_REPLAYED, "A>x=0-31 A>y=0-9", NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(page_chance(p, "/f/x", 0), 0);
+    assert_near(page_chance(p, "/f/x", 2), 0.5);
+    assert_near(page_chance(p, "/f/x", 3), 1);
+    assert_near(page_chance(p, "/f/x", 5), 0);
+    assert_near(page_chance(p, "/f/y", 0), 0.5);
+    assert_near(page_chance(p, "/f/y", 9), 0);
+    p = prediction_free(p);
+
+    /* What no plan uses is not shipped. */
+    assert_int_equal(model_prune(&m, 0.1), 0);
+    for (size_t i = 0; i < m->stages[0].n_files; i++)
+        for (Residency k = 0; k < _RESIDENCY_MAX; k++) {
+            const ModelResidency *known = &m->stages[0].files[i].residency[k];
+
+            assert_int_equal(known->ranges.n > 0,
+                             known == model_best_residency(&m->stages[0].files[i]) &&
+                                     !decayed_sum_is_zero(known->sessions));
+        }
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(page_chance(p, "/f/x", 3), 1);
+    assert_near(page_chance(p, "/f/y", 0), 0.5);
+}
+
 static void a_trace_is_learned_once(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", "0-1");
@@ -664,8 +699,8 @@ static void assumptions_are_pruned(void **state)
         learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, TRACE_REPLAYED, "A>x=0-5", NULL));
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", NULL));
     assert_int_equal(model_prune(&m, 0.01), 0);
-    assert_true(decayed_sum_is_zero(m->stages[0].files[0].assumed));
-    assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
+    assert_true(decayed_sum_is_zero(m->stages[0].files[0].residency[RESIDENCY_ASSUMED].sessions));
+    assert_int_equal(m->stages[0].files[0].residency[RESIDENCY_ASSUMED].ranges.n, 0);
     /* After two generations the session without replay is forgotten; after one it is not. */
     learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
                            "A>x=2-5", NULL));
@@ -861,6 +896,7 @@ int main(void)
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
             cmocka_unit_test(assumed_until_the_truth_is_known),
+            cmocka_unit_test(exact_ranges_come_before_others),
             cmocka_unit_test(a_trace_is_learned_once),
             cmocka_unit_test(the_latest_learned_are_remembered),
             cmocka_unit_test(traces_of_any_time_are_remembered),

@@ -44,6 +44,24 @@ static void costs_by_hand(void **state)
                      device_profile_of_class(DEVICE_CLASS_UNKNOWN));
 }
 
+/* The last byte can be requested when all but a window of bytes is done. */
+static void a_window_is_cut_from_the_end(void **state)
+{
+    for (uint64_t window = 0; window <= 12; window++) {
+        Range r[] = {{100, 3}, {200, 1}, {300, 5}, {400, 2}};
+        size_t n = cost_sequence_cut(r, ELEMENTSOF(r), window);
+        uint64_t left = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(r[i].offset, 100 * (i + 1));
+            assert_true(r[i].length > 0);
+            left += r[i].length;
+        }
+        assert_int_equal(left, window < 11 ? 11 - window : 0);
+    }
+    assert_int_equal(cost_sequence_cut(NULL, 0, 1), 0);
+}
+
 static void break_even_is_where_both_ways_cost_the_same(void **state)
 {
     for (int c = 0; c < _DEVICE_CLASS_MAX; c++)
@@ -606,6 +624,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(costs_by_hand),
+            cmocka_unit_test(a_window_is_cut_from_the_end),
             cmocka_unit_test(break_even_is_where_both_ways_cost_the_same),
             cmocka_unit_test(budgets),
             cmocka_unit_test(placed_ranges_cover_exactly_what_is_mapped),

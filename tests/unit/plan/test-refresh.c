@@ -121,7 +121,7 @@ static void gone_files_leave(void **state)
     assert_int_equal(m->stages[0].n_applications, 1);
     assert_int_equal(m->stages[0].n_uses, 0);
     assert_near(known(m, "/f/a"), 1);
-    assert_int_equal(m->stages[0].files[0].resident.n, 2);
+    assert_int_equal(m->stages[0].files[0].residency[RESIDENCY_OBSERVED].ranges.n, 2);
 }
 
 static void all_gone(void **state)
@@ -144,7 +144,7 @@ static uint64_t end_of(const Model *m, const char *path)
     uint32_t file = model_find_file(m, path);
 
     for (size_t i = 0; i < m->stages[0].n_files; i++) {
-        const WeightedRanges *s = &m->stages[0].files[i].resident;
+        const WeightedRanges *s = &m->stages[0].files[i].residency[RESIDENCY_OBSERVED].ranges;
 
         if (m->stages[0].files[i].file == file)
             return weighted_range_end(&s->ranges[s->n - 1]) / PAGE;

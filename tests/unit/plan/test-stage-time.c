@@ -119,6 +119,39 @@ static void only_reads(void **state)
     assert_true(predict(&x).usec[POLICY_GATE] <= t);
 }
 
+/* A held stage continues when replay has submitted its last request. Each of 200 reads of 100 kB
+ * takes 2 ms, and so many of them are in flight then. */
+static void a_hold_ends_with_the_last_request(void **state)
+{
+    DeviceEngine engine = {.window_bytes = 5 * MB, .window_requests = 1000};
+    Example x;
+    usec_t all, part, t, hold;
+
+    example(&x, &flash, 200, 100000, USEC_PER_SEC, 400 * MSEC);
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &all), 0);
+    x.device.engine = &engine;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
+    assert_int_equal(all - hold, 100 * MSEC); /* 50 reads */
+    engine.window_requests = 20;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
+    assert_int_equal(all - hold, 40 * MSEC);
+    /* A hold that is planned to be longer ends at that moment, too. */
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 2 * USEC_PER_SEC, &t, &part), 0);
+    assert_int_equal(part, hold);
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 200 * MSEC, &t, &part), 0);
+    assert_int_equal(part, 200 * MSEC);
+    /* The window holds everything: nothing but the metadata and the opening of files is waited
+     * for. */
+    engine = (DeviceEngine){.window_bytes = 100 * MB, .window_requests = 1000};
+    for (size_t i = 0; i < 50; i++)
+        x.reads[i].metadata = true;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
+    assert_int_equal(all - hold, 300 * MSEC); /* 150 reads */
+    /* The stage still waits for what it needs, and computes for 460 ms. Its own reads would take
+     * 90 % of 600 ms, because each of them makes two requests. */
+    assert_true(t >= all && t + MSEC >= hold + 460 * MSEC);
+}
+
 /* A reader waits for a read that has begun: 10 MB take 100 ms. */
 static void a_read_on_its_way_is_awaited(void **state)
 {
@@ -310,18 +343,20 @@ static void a_faster_device_takes_no_longer(void **state)
     }
 }
 
-/* A hold adds at most its own length, and 500 ms of computing follow it. */
+/* A hold adds at most its own length, and 500 ms of computing follow it. It ends with the sweep. */
 static void a_hold_costs_at_most_itself(void **state)
 {
     Example x;
-    usec_t none, t;
+    usec_t none, t, held;
 
     example(&x, &flash, 300, 60000, USEC_PER_SEC, 500 * MSEC);
     assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &none, NULL), 0);
     for (usec_t hold = 0; hold <= USEC_PER_SEC; hold += 100 * MSEC) {
-        assert_int_equal(stage_time_replayed(&x.f, false, 1000, hold, &t, NULL), 0);
-        assert_true(t <= none + hold + MSEC);
-        assert_true(t + MSEC >= hold + 500 * MSEC);
+        assert_int_equal(stage_time_replayed(&x.f, false, 1000, hold, &t, &held), 0);
+        assert_true(held <= MAX(hold, 30 * MSEC));
+        assert_true(hold > 490 * MSEC || held >= hold);
+        assert_true(t <= none + held + MSEC);
+        assert_true(t + MSEC >= held + 500 * MSEC);
     }
 }
 
@@ -331,6 +366,7 @@ int main(void)
             cmocka_unit_test(a_stage_without_replay_takes_what_was_measured),
             cmocka_unit_test(nothing_is_gained_where_nothing_waits),
             cmocka_unit_test(only_reads),
+            cmocka_unit_test(a_hold_ends_with_the_last_request),
             cmocka_unit_test(a_read_on_its_way_is_awaited),
             cmocka_unit_test(reading_overlaps_with_computing),
             cmocka_unit_test(neighbours_are_read_together),

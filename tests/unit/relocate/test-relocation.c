@@ -94,6 +94,38 @@ static void touching_places_are_one_fragment(void **state)
     assert_true(contiguous.usec < cost.usec);
 }
 
+static void a_pack_gains_what_its_seeks_cost(void **state)
+{
+    PackHeader header = {.n_volumes = htole32(1)};
+    PackVolume volume = {
+            .device_size = htole64(1024 * MIB),
+            .device_class = DEVICE_CLASS_HDD,
+            .flags = htole32(PACK_VOLUME_SEEKS_SLOWLY | PACK_VOLUME_PHYSICAL),
+            .n_data = htole32(200),
+    };
+    PackData data[200] = {0};
+    char strings[] = "ext4";
+    Pack p = {.header = &header, .volumes = &volume, .data = data, .strings = strings};
+
+    (void)state;
+    for (size_t i = 0; i < 200; i++)
+        data[i] = (PackData){.physical = htole64(i * 4 * MIB), .length = htole64(16 * KIB)};
+    assert_true(relocation_gain_usec(&p) > RELOCATION_SUGGESTED_USEC);
+    volume.flags = htole32(PACK_VOLUME_PHYSICAL);
+    assert_true(relocation_gain_usec(&p) <= 0);
+    volume.flags = htole32(PACK_VOLUME_SEEKS_SLOWLY | PACK_VOLUME_PHYSICAL);
+    strings[3] = '3';
+    assert_true(relocation_gain_usec(&p) <= 0);
+    strings[3] = '4';
+    /* What lies next to each other gains nothing, and what has no place is left out. */
+    for (size_t i = 0; i < 200; i++)
+        data[i].physical =
+                i == 7 ? htole64(PACK_PHYSICAL_UNKNOWN) : htole64((i - (i > 7)) * 16 * KIB);
+    assert_true(relocation_gain_usec(&p) <= 0);
+    volume.n_data = 0;
+    assert_true(relocation_gain_usec(&p) <= 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +133,7 @@ int main(void)
             cmocka_unit_test(a_file_of_which_half_is_needed_moves_as_a_whole),
             cmocka_unit_test(gaps_are_not_needed),
             cmocka_unit_test(touching_places_are_one_fragment),
+            cmocka_unit_test(a_pack_gains_what_its_seeks_cost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,6 +209,11 @@ static void test_switches(void **state)
     d = decide(c, now, &s);
     assert_int_equal(d.verdict, CYCLE_PRESSURE);
     assert_int_equal(d.n_requests, 0);
+    s.memory_pressure = 0;
+    s.hot = true;
+    d = decide(c, now, &s);
+    assert_int_equal(d.verdict, CYCLE_HEAT);
+    assert_int_equal(d.n_requests, 0);
     p.predict = false;
     assert_int_equal(cycle_reload(c, &p, m), 0);
     d = decide(c, now, &plenty);

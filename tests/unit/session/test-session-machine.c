@@ -83,6 +83,12 @@ static void test_snapshot(void **state)
             "some avg10=12.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=1.00 avg60=0 avg300=0 total=0\n");
     assert_int_equal(machine_snapshot(root->fd, &s), 0);
     assert_true(s.memory_pressure == 12.5);
+    assert_false(s.hot);
+    test_root_put(root, "sys/class/thermal/thermal_zone0/temp", "90000\n");
+    test_root_put(root, "sys/class/thermal/thermal_zone0/trip_point_0_type", "passive\n");
+    test_root_put(root, "sys/class/thermal/thermal_zone0/trip_point_0_temp", "90000\n");
+    assert_int_equal(machine_snapshot(root->fd, &s), 0);
+    assert_true(s.hot);
     test_root_put(root, "proc/pressure/memory", "some avg10=nan\n");
     assert_true(machine_memory_pressure(root->fd) == 0);
     test_root_put(root, "proc/meminfo", "nonsense\n");

@@ -5,6 +5,7 @@
 #include "util/range-util.h"
 #include "util/synthetic.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -403,6 +404,92 @@ static void checks_are_found(void **state)
     }
 }
 
+#define MSEC USEC_PER_MSEC
+
+/* Returns a trace with these times, in ms. */
+static Trace *timed(usec_t ready, usec_t busy, usec_t stalled, uint32_t n_cpus)
+{
+    Trace *t = trace_new(STAGE_BOOT);
+
+    t->timing = (TraceTiming){ready * MSEC, stalled * MSEC, busy * MSEC, n_cpus};
+    return t;
+}
+
+static usec_t waited(usec_t ready, usec_t busy, usec_t stalled, uint32_t n_cpus)
+{
+    _cleanup_trace_ Trace *t = timed(ready, busy, stalled, n_cpus);
+
+    return trace_waited(t);
+}
+
+static void waits_by_hand(void **state)
+{
+    /* The CPU time is unknown. */
+    assert_int_equal(waited(1000, 0, 500, 2), 500 * MSEC);
+    /* One processor: the kernel's measure is too low only if it computes for others. */
+    assert_int_equal(waited(1000, 100, 900, 1), 900 * MSEC);
+    /* A task that changes between two processors counts half. */
+    assert_int_equal(waited(1000, 100, 450, 2), 900 * MSEC);
+    /* Computing at the same time does not shorten the wait. */
+    assert_int_equal(waited(1000, 900, 450, 2), 450 * MSEC);
+    assert_int_equal(waited(1000, 1500, 450, 2), 450 * MSEC);
+    /* A boot that sleeps for a second: w^2 = 2 (w + 50) * 20, so w = 68.99. */
+    assert_in_range(waited(1000, 50, 20, 2), 68980, 69000);
+    assert_int_equal(waited(1000, 50, 0, 2), 0);
+    /* No estimate is longer than the stage. */
+    assert_int_equal(waited(1000, 1, 1000, 64), 1000 * MSEC);
+    assert_int_equal(waited(1000, 0, 1001, 2), 1000 * MSEC);
+}
+
+/* A second of reading and a second of sleep: together they look like two seconds of reading. */
+static void waits_are_estimated_between_samples(void **state)
+{
+    _cleanup_trace_ Trace *t = timed(2000, 100, 500, 2);
+
+    assert_true(trace_waited(t) > 1000 * MSEC);
+    assert_int_equal(trace_add_sample(t, &(TraceSample){1000 * MSEC, 100 * MSEC, 500 * MSEC}), 0);
+    assert_int_equal(trace_waited(t), 900 * MSEC);
+    /* Samples after the stage was ready do not count, nor does one that contradicts the sums. */
+    assert_int_equal(trace_add_sample(t, &(TraceSample){3000 * MSEC, 200 * MSEC, 1000 * MSEC}), 0);
+    assert_int_equal(trace_waited(t), 900 * MSEC);
+    t->samples[0].busy = 101 * MSEC;
+    assert_int_equal(trace_waited(t), waited(2000, 100, 500, 2));
+}
+
+static uint64_t wait_seed = 1;
+
+static uint64_t wait_chance(uint64_t n)
+{
+    wait_seed = wait_seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (wait_seed >> 33) % n;
+}
+
+/* At each moment either one task waits or one processor computes. The kernel's measure is computed
+ * from that as the kernel does it, and the estimate finds the true wait. */
+static void the_estimate_undoes_the_mean_over_processors(void **state)
+{
+    for (int round = 0; round < 2000; round++) {
+        uint32_t n = 1 + (uint32_t)wait_chance(8);
+        usec_t waiting = 0, busy = 0;
+        double weighted = 0, found;
+
+        for (uint32_t i = 0; i < n; i++) {
+            usec_t w = wait_chance(USEC_PER_SEC), b = 1 + wait_chance(USEC_PER_SEC);
+
+            weighted += (double)w * (double)(w + b);
+            waiting += w;
+            busy += b;
+        }
+        found = weighted / (double)(waiting + busy);
+        {
+            _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+
+            t->timing = (TraceTiming){waiting + busy, (usec_t)ceil(found), busy, n};
+            assert_in_range(trace_waited(t), waiting - MIN(waiting, 2U), waiting + 2);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +505,9 @@ int main(void)
             cmocka_unit_test(what_was_left_out_is_described),
             cmocka_unit_test(every_wrong_member_is_seen),
             cmocka_unit_test(paths_longer_than_allowed_are_seen),
+            cmocka_unit_test(waits_by_hand),
+            cmocka_unit_test(waits_are_estimated_between_samples),
+            cmocka_unit_test(the_estimate_undoes_the_mean_over_processors),
             cmocka_unit_test(words_both_ways),
             cmocka_unit_test(synthetic_traces_are_valid_and_repeat),
     };

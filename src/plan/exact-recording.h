@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides whether the next boot is to be recorded exactly. With the usual read-ahead a third of
+ * what a boot reads is never used, but the recorder cannot tell which pages those are, so the pack
+ * contains them. A device that does not seek replays the smaller set in less time. Pure. */
+
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+#include "device/profile.h"
+
+#include <stdint.h>
+
+/* An exact recording is made at most once in this time, because its boot is not replayed. */
+#define EXACT_RECORDING_USEC (28 * 24 * USEC_PER_HOUR)
+
+/* No exact recording is requested if the newest recording of a boot is older than this: the
+ * recorder may have stopped working, and a request keeps the boot from being replayed. */
+#define EXACT_RECORDING_SEEN_USEC (7 * 24 * USEC_PER_HOUR)
+
+/* Returns the read-ahead in KiB of an exact recording: the largest power of two whose transfer
+ * takes at most half as long as the latency of a request, so that the recorded boot is not much
+ * slower than others without replay, but at least 16. Returns 0 if an exact recording is not worth
+ * its cost: the device seeks, or its requests take so long that half of the usual read-ahead or
+ * more would remain. */
+unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb);
+
+/* The planner requests no exact recording before headstart has replayed this many boots. A new user
+ * thus first sees what replay gains, as with control sessions. */
+#define EXACT_RECORDING_REPLAYED 3U
+
+/* Returns true if the next boot is to be recorded exactly. `policy` is that of the boot pack.
+ * `n_replayed` boots of the history were replayed. `recorded` and `exact` are the wall-clock times
+ * of the newest recorded boot and of the newest boot that was recorded exactly, or was requested to
+ * be; 0: there is none. */
+bool exact_recording_is_due(Policy policy, uint64_t n_replayed, usec_t recorded, usec_t exact,
+                            usec_t now);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/checks.h"
+
+#include "base/directory.h"
+#include "base/log.h"
+#include "state/launch-packs.h"
+#include "state/packs.h"
+#include "state/state.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A pack is out of date if more than this percentage of its files has changed. */
+#define CHANGED_PERCENT_MAX 10U
+/* The number of bad packs of each kind that are named. The others are only counted, because a
+ * machine may have thousands of users. */
+#define NAMED_MAX 8U
+
+typedef struct PackFacts {
+    char *buf;
+    Pack pack;
+    const char *reason;
+} PackFacts;
+
+static void pack_facts_done(PackFacts *p)
+{
+    free(p->buf);
+}
+
+/* Reads a pack. Returns 1 if it was read; 0 if there is none; a negative errno if it cannot be used
+ * (p->reason then says why). */
+static int read_pack(int state_fd, const char *name, PackFacts *p)
+{
+    int r = packs_read(state_fd, name, &p->buf, &p->pack, &p->reason);
+
+    if (r == -ENOENT)
+        return 0;
+    if (r >= 0)
+        return 1;
+    p->reason = p->reason ? p->reason : error_text(r);
+    return r;
+}
+
+void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,
+                         const char *reason)
+{
+    checks_add(checks, "packs", CHECK_PROBLEM, cost, "headstart plan", "%s/%s cannot be used: %s",
+               c->state, name, reason);
+}
+
+void checks_add_packs(Checks *checks, const Context *c, int state_fd)
+{
+    _cleanup_user_packs_ UserPacks users = {0};
+    size_t n_used = 0, n_bad = 0;
+
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        _cleanup_(pack_facts_done) PackFacts p = {0};
+        int r = read_pack(state_fd, state_pack_name(s), &p);
+
+        n_used += r > 0;
+        n_bad += r < 0;
+        if (r < 0)
+            checks_add_bad_pack(checks, c, state_pack_name(s), "the stage is not replayed",
+                                p.reason);
+    }
+    if (n_used == 0 && n_bad == 0 && packs_list_users(state_fd, &users) >= 0 && users.n > 0)
+        checks_add(checks, "packs", CHECK_OK, NULL, NULL, "only users have packs");
+    else if (n_used == 0 && n_bad == 0 && faccessat(state_fd, STATE_MODEL, F_OK, 0) == 0)
+        checks_add(checks, "packs", CHECK_PROBLEM, "nothing is replayed", "headstart plan",
+                   "there is a model and no pack");
+    else if (n_used == 0 && n_bad == 0)
+        checks_add(checks, "packs", CHECK_NOTE, "nothing is replayed yet", "reboot and log in once",
+                   "there is no pack yet");
+    else if (n_bad == 0)
+        checks_add(checks, "packs", CHECK_OK, NULL, NULL, "the packs can be used");
+}
+
+/* --- packs against the files on the disk ------------------------------------------------------ */
+
+/* Returns true if the file on the disk is the one that was planned. */
+static bool is_unchanged(const Context *c, const Pack *p, const PackVolume *v, const PackFile *f)
+{
+    const char *mountpoint = pack_string(p, v->mountpoint);
+    _cleanup_free_ char *path = NULL;
+    struct stat st;
+
+    if (asprintf(&path, "%s%s/%s", strcmp(c->root, "/") == 0 ? "" : c->root,
+                 strcmp(mountpoint, "/") == 0 ? "" : mountpoint, pack_string(p, f->path)) < 0 ||
+        lstat(path, &st) < 0 || st.st_ino != le64toh(f->inode))
+        return false;
+    return le16toh(f->flags) & (PACK_FILE_VOLATILE | PACK_FILE_DIRECTORY) ||
+           ((uint64_t)st.st_size == le64toh(f->size) &&
+            timespec_nsec(&st.st_mtim) == le64toh(f->mtime_nsec));
+}
+
+typedef struct FileCounts {
+    unsigned long long n, changed;
+} FileCounts;
+
+/* Counts the files of the pack. `progress` may be NULL. */
+static FileCounts count_files(const Context *c, const Pack *p, Progress *progress)
+{
+    FileCounts f = {0};
+
+    for (uint32_t i = 0; i < le32toh(p->header->n_volumes); i++) {
+        const PackVolume *v = p->volumes + i;
+
+        for (uint32_t k = 0; k < le32toh(v->n_files); k++, f.n++) {
+            if (progress)
+                progress_update(progress, f.n, le32toh(p->header->n_files));
+            f.changed += !is_unchanged(c, p, v, p->files + le32toh(v->first_file) + k);
+        }
+    }
+    return f;
+}
+
+static bool is_stale(const FileCounts *f)
+{
+    return f->changed * 100 > f->n * CHANGED_PERCENT_MAX;
+}
+
+static void add_freshness(Checks *checks, const char *name, const FileCounts *f)
+{
+    bool stale = is_stale(f);
+
+    checks_add(checks, "freshness", stale ? CHECK_PROBLEM : CHECK_OK,
+               stale ? "replay skips files that were replaced" : NULL,
+               stale ? "headstart refresh" : NULL,
+               "%s: %llu of %llu files have changed since it was planned", name, f->changed, f->n);
+}
+
+/* Adds the packs of a kind that were not named, and a check with CHECK_OK if all are good. */
+static void add_rest(Checks *checks, const char *name, const char *kind, size_t n, size_t n_bad,
+                     const char *remedy)
+{
+    if (n_bad > NAMED_MAX)
+        checks_add(checks, name, CHECK_PROBLEM, NULL, remedy, "%zu further %s", n_bad - NAMED_MAX,
+                   kind);
+    else if (n > 0 && n_bad == 0)
+        checks_add(checks, name, CHECK_OK, NULL, NULL, "%zu %s were checked", n, kind);
+}
+
+/* Checks that the login packs of users can be used, and compares them with the files. */
+static void check_user_packs(Checks *checks, const Context *c, int state_fd, Progress *progress)
+{
+    _cleanup_user_packs_ UserPacks users = {0};
+    size_t n_bad = 0, n_stale = 0;
+
+    if (packs_list_users(state_fd, &users) < 0)
+        return;
+    for (size_t i = 0; i < users.n; i++) {
+        _cleanup_(pack_facts_done) PackFacts p = {0};
+        char name[PACK_NAME_MAX];
+        FileCounts f;
+        int r = read_pack(state_fd, packs_name(name, STAGE_LOGIN, users.items[i].uid), &p);
+
+        progress_update(progress, i, users.n);
+        if (r < 0 && n_bad++ < NAMED_MAX)
+            checks_add_bad_pack(checks, c, name, CHECK_COST_USER_PACK, p.reason);
+        if (r <= 0)
+            continue;
+        f = count_files(c, &p.pack, NULL);
+        if (is_stale(&f) && n_stale++ < NAMED_MAX)
+            add_freshness(checks, name, &f);
+    }
+    add_rest(checks, "packs", n_bad > 0 ? "packs of users cannot be used" : "packs of users",
+             users.n, n_bad, "headstart plan");
+    add_rest(checks, "freshness", n_stale > 0 ? "packs of users are out of date" : "packs of users",
+             users.n, n_stale, "headstart refresh");
+}
+
+/* Checks that the launch sets can be used. */
+static void check_launch_packs(Checks *checks, const Context *c, int state_fd, Progress *progress)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    size_t n = 0, n_bad = 0;
+    uint64_t hash;
+    uint32_t uid;
+
+    if (directory_open(state_fd, ".", O_NOFOLLOW, &dir) < 0)
+        return;
+    while ((e = directory_next(dir))) {
+        _cleanup_(pack_facts_done) PackFacts p = {0};
+
+        if (!launch_pack_parse_name(e->d_name, &uid, &hash))
+            continue;
+        progress_update(progress, n++, 0);
+        if (read_pack(state_fd, e->d_name, &p) < 0 && n_bad++ < NAMED_MAX)
+            checks_add_bad_pack(checks, c, e->d_name, "the application is not replayed", p.reason);
+    }
+    add_rest(checks, "packs",
+             n_bad > 0 ? "packs of applications cannot be used" : "packs of applications", n, n_bad,
+             "headstart plan");
+}
+
+void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, Progress *progress)
+{
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        _cleanup_(pack_facts_done) PackFacts p = {0};
+        FileCounts f;
+
+        if (read_pack(state_fd, state_pack_name(s), &p) <= 0)
+            continue;
+        f = count_files(c, &p.pack, progress);
+        add_freshness(checks, state_pack_name(s), &f);
+    }
+    check_user_packs(checks, c, state_fd, progress);
+    check_launch_packs(checks, c, state_fd, progress);
+}
