@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* file-prefetch PREDICTOR MINIMUM: predicts files while they are opened, and reads them ahead, as
- * the kernels of Kroeger and Long did (USENIX 2001). It links the predictors of src/evaluate and
- * the fanotify of src/record. Commands on standard input, one per line:
+/* file-prefetch PREDICTOR MINIMUM [JUMP]: predicts files while they are opened, and reads them
+ * ahead, as the kernels of Kroeger and Long did (USENIX 2001). It links the predictors of
+ * src/evaluate and the fanotify of src/record. JUMP is the `partition_jump` of EPCM
+ * (evaluate/predictor.h). Commands on standard input, one per line:
  *
  *     begin MOUNT    observes the filesystem; a run begins
  *     on, off        reads ahead what is predicted with a probability of at least MINIMUM, or only
@@ -247,12 +248,17 @@ static void execute(char *line)
 
 int main(int argc, char **argv)
 {
+    PredictorParameters parameters;
     char line[PATH_MAX + 16];
 
-    if (argc != 3 || sscanf(argv[2], "%lf", &minimum) != 1 || minimum <= 0)
-        errx(2, "needs PREDICTOR MINIMUM");
-    if (predictor_new(argv[1], NULL, 1, &predictor) < 0)
+    if (argc < 3 || argc > 4 || sscanf(argv[2], "%lf", &minimum) != 1 || minimum <= 0)
+        errx(2, "needs PREDICTOR MINIMUM [JUMP]");
+    if (predictor_parameters_init(&parameters, argv[1]) < 0)
         errx(2, "%s: no such predictor", argv[1]);
+    if (argc == 4 && sscanf(argv[3], "%u", &parameters.partition_jump) != 1)
+        errx(2, "%s: not a number", argv[3]);
+    if (predictor_new(argv[1], &parameters, 1, &predictor) < 0)
+        errx(2, "%s: cannot be made with these parameters", argv[1]);
     setvbuf(stdin, NULL, _IONBF, 0); /* poll() must see what was not read yet */
     for (size_t i = 0; i < THREADS; i++) {
         pthread_t thread;

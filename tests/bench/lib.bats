@@ -55,8 +55,20 @@ setup() {
     echo "**$cold s**<!-- hdd7200 boot cold seconds -->" >"$HS_TMP/README.md"
     run -0 "$HS_TMP/tests/bench/results"
     # The program also reads the results from the printed report.
-    printf '%s\n' 'A Debian desktop on a simulated ssd (8 GiB ext4, none)' '' 'Boot: power-on; medians of 3' '' \
+    printf '%s\n' 'A Debian XFCE desktop on a simulated ssd (8 GiB ext4, none)' '' 'Boot: power-on; medians of 3' '' \
         'cold  -  -  -  9.07  9.00..9.10   1206  44.7  8.07  1.43    0.3    1.00' '' >"$HS_TMP/report"
     "$HS_TMP/tests/bench/results" "$HS_TMP/report"
     jq -e '."ssd boot".cold | .seconds == 9.07 and .runs == 3 and .reads == 1206' "$HS_TMP/docs/results.json"
+    # Another filesystem or desktop has results of its own.
+    sed -i 's/XFCE/GNOME/; s/ext4/xfs/; s/9.07/1.5/' "$HS_TMP/report"
+    "$HS_TMP/tests/bench/results" "$HS_TMP/report"
+    jq -e '."ssd-xfs-gnome boot".cold.seconds == 1.5 and ."ssd boot".cold.seconds == 9.07' "$HS_TMP/docs/results.json"
+}
+
+@test "times of system calls are added up, and versions of a program are made" {
+    unittests test_lib.Calls test_lib.Workloads
+}
+
+@test "desktops: sessions, images and the windows of GNOME Shell" {
+    unittests test_lib.Desktops
 }

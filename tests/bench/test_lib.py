@@ -18,7 +18,8 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lib import benefit, chart, demand, disklog, inside, owners, report, svg  # noqa: E402
+from lib import (benefit, calls, chart, demand, desktops, disklog, image, inside, installed,  # noqa: E402
+                 owners, report, shellwindows, svg, tree, workloads)
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
@@ -405,6 +406,16 @@ class Reports(unittest.TestCase):
         self.assertNotIn("no pack", " ".join(report.judged("installed", "boot", j, [])))
 
 
+class Configuration(Temporary):
+    def test_a_drop_in_is_written_into_a_system_without_a_configuration(self):
+        installed.configure(self.directory, "series", ControlInterval=4)
+        installed.configure(self.directory, "policy", BootPolicy="off")
+        found = {p.name: p.read_text()
+                 for p in (self.directory / "etc/headstart/headstart.conf.d").iterdir()}
+        self.assertEqual(found, {"series.conf": "[Replay]\nControlInterval=4\n",
+                                 "policy.conf": "[Replay]\nBootPolicy=off\n"})
+
+
 class Packages(Temporary):
     def make(self):
         package = Package("/none", self.directory)
@@ -442,11 +453,105 @@ class Packages(Temporary):
         self.assertEqual(package.program("headstart"), "/usr/bin/headstart")
 
 
+class Desktops(Temporary):
+    REPLY = """method return time=1 sender=:1.2 -> destination=:1.3 serial=4 reply_serial=2
+   array [
+      dict entry(
+         uint64 3
+         array [
+            dict entry(
+               string "wm-class"
+               variant                   string "org.gnome.Nautilus"
+            )
+            dict entry(
+               string "is-hidden"
+               variant                   boolean false
+            )
+         ]
+      )
+      dict entry(
+         uint64 4
+         array [
+            dict entry(
+               string "is-hidden"
+               variant                   boolean true
+            )
+            dict entry(
+               string "wm-class"
+               variant                   string "hidden"
+            )
+         ]
+      )
+   ]
+"""
+
+    def test_windows_of_gnome_shell(self):
+        self.assertEqual(shellwindows.classes(self.REPLY), {"org.gnome.nautilus"})
+        self.assertEqual(shellwindows.classes("array [\n   ]\n"), set())
+        self.assertEqual(shellwindows.classes(""), set())
+
+    def test_each_desktop_has_a_session_and_windows(self):
+        for desktop in desktops.DESKTOPS.values():
+            self.assertIn(desktop.start, tree.session(desktop))
+            self.assertIn(f"XDG_SESSION_DESKTOP={desktop.name}\n", tree.login_service(desktop))
+            self.assertEqual({w for w in desktop.windows if w != w.lower()}, set())
+
+    def test_a_desktop_has_an_image_of_its_own(self):
+        keys = {image.ImageSpec(desktop=name, suite="x").tree_key()
+                for name in ("xfce", "gnome", "plasma")}
+        self.assertEqual(len(keys), 3)
+
+
 class Bus(unittest.TestCase):
     def test_unit_paths(self):
         self.assertEqual(inside.unit_path("headstart-learn.service"),
                          "/org/freedesktop/systemd1/unit/headstart_2dlearn_2eservice")
         self.assertTrue(re.fullmatch(r"[/\w]+", inside.unit_path("user@1000.service")))
+
+
+class Calls(unittest.TestCase):
+    HEAD = "# entries-in-buffer/entries-written: {}/{}   #P:2\n"
+    LINES = """\
+            cc1-200     [000] .....    10.000100: sys_read(fd: 3, buf: 0x55, count: 10)
+     a -b [1] x-201     [001] .....    10.000150: sys_openat(dfd: 0xffffff9c, filename: 0x55)
+            cc1-200     [001] .....    10.000400: sys_read -> 0xa
+     a -b [1] x-201     [001] .....    10.002150: sys_openat -> 0xfffffffffffffffe
+            cc1-200     [000] .....    10.003000: sys_pread64(fd: 3, buf: 0x55, count: 10, pos: 0)
+            cc1-200     [000] .....    10.003100: sys_pread64 -> 0x0
+             ld-202     [000] .....    10.004000: sys_read -> 0x1
+            cc1-200     [000] .....    10.005000: sys_write(fd: 1)
+            cc1-200     [000] .....    10.005500: sys_write -> 0x1
+             as-203     [000] .....    10.006000: sys_read(fd: 3, buf: 0x55, count: 10)
+"""
+
+    def add_up(self, kept, written):
+        group_of = {call: group for group, names in calls.GROUPS.items() for call in names}
+        return calls.add_up([self.HEAD.format(kept, written), *self.LINES.splitlines()], group_of)
+
+    def test_calls_are_paired_by_process(self):
+        found = self.add_up(10, 10)
+        self.assertEqual({group: n for group, (n, _) in found.items()}, {"read": 2, "open": 1, "stat": 0, "getdents": 0})
+        self.assertAlmostEqual(found["read"][1], 400e-6)
+        self.assertAlmostEqual(found["open"][1], 2000e-6)
+
+    def test_lost_events_are_an_error(self):
+        with self.assertRaisesRegex(BenchError, "too small"):
+            self.add_up(10, 11)
+
+
+class Workloads(Temporary):
+    def test_a_version_changes_some_files_adds_one_and_drops_one(self):
+        base = self.directory / "base"
+        base.mkdir()
+        for number in range(10):
+            (base / f"{number}.c").write_text(f"int f{number};\n")
+        workloads.make_version(self.directory, 1)
+        texts = {p.name: p.read_text() for p in base.iterdir()}
+        self.assertEqual(set(texts) - {f"{n}.c" for n in range(10)}, {"version-1.c", "version-1.h"})
+        self.assertNotIn("1.c", texts)
+        changed = {n for n in range(10) if texts.get(f"{n}.c", f"int f{n};\n") != f"int f{n};\n"}
+        self.assertEqual(changed, {2, 4, 5, 8, 9})
+        self.assertEqual([n for n in range(10) if "version-1.h" in texts.get(f"{n}.c", "")], [4, 9])
 
 
 class Charts(unittest.TestCase):
@@ -462,6 +567,18 @@ class Charts(unittest.TestCase):
         # The first value is at the bottom of its panel, the last one at the top.
         first, last = root.findall(f".//{svg}circle")[:2]
         self.assertGreater(float(first.get("cy")), float(last.get("cy")))
+
+    def test_curves_have_ticks_at_round_values(self):
+        panel = chart.CurvePanel("Latency", "reads", {"kernel": [(0, 0.0), (3500, 42.0)], "paced": [(0, 0.0), (10, 1.0)]})
+        root = xml.etree.ElementTree.fromstring(chart.document([panel]))
+        words = [e.text for e in root.iter() if e.tag.endswith("text")]
+        for tick in ("0", "500", "3500", "5", "40", "kernel", "paced"):
+            self.assertIn(tick, words)
+        self.assertNotIn("45", words)
+        lines = [e.get("points").split() for e in root.iter() if e.tag.endswith("polyline")]
+        self.assertEqual([len(line) for line in lines], [2, 2])
+        self.assertEqual(float(lines[0][1].split(",")[1]), chart.TOP)  # the highest value
+        chart.document([chart.CurvePanel("empty", "reads", {})])
 
     def test_the_table(self):
         self.assertEqual(chart.table(self.PANEL).splitlines(),

@@ -47,11 +47,14 @@ class Bench:
         self.recorded = None
         self._lists = None
 
-    def machine(self, arguments=(), own_init=False):
-        """With `own_init` the machine's first program is its /sbin/init, whatever is installed."""
+    def machine(self, arguments=(), own_init=False, own_disk=False):
+        """With `own_init` the machine's first program is its /sbin/init, whatever is installed.
+        With `own_disk` the machine can set the read-ahead of its disk if something is installed. A
+        measured machine does without, because another program then runs first."""
         init = None if own_init else self.inits.get(self.disk.current)
+        program = Path(self.builddir) / "tests/bench/own-disk" if own_disk and init else None
         return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
-                       arguments, init, self.own_boot)
+                       arguments, init, self.own_boot, program)
 
     @property
     def package(self):

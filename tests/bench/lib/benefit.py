@@ -16,10 +16,9 @@ from . import system
 from .bench import STAGE_MEMORY
 from .commands import run
 from .inside import Inside
-from .installed import LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, STATE, Installed
+from .installed import LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, STATE, Installed, configure
 
 CONTENTS = "series"
-CONFIG = "etc/headstart/headstart.conf"
 STAGES = ("boot", "login")
 
 # The load beside a boot or login: numbers of processes that compute, and of random reads of the
@@ -92,7 +91,7 @@ class BenefitSeries:
         disk.fresh()
         package.install(disk.root)
         self.bench.inits[CONTENTS] = package.init()
-        (disk.root / CONFIG).write_text(f"[Replay]\nControlInterval={control_interval}\n")
+        configure(disk.root, "series", ControlInterval=control_interval)
         if self.kept and self.kept.exists():
             run("cp", "-a", "--no-target-directory", self.kept, disk.root / STATE)
         disk.save(CONTENTS)
@@ -143,7 +142,8 @@ class BenefitSeries:
         off."""
         disk = self.bench.disk
         disk.fresh(CONTENTS)
-        with self.bench.machine() as machine:
+        # headstart lowers the read-ahead of the disk when it records exactly.
+        with self.bench.machine(own_disk=True) as machine:
             inside = Inside(machine)
             seconds, loads = self._boot_and_log_in(machine, number,
                                                    lambda: Installed.greet(inside))

@@ -219,17 +219,25 @@ class SimulatedDisk:
                     raise
                 time.sleep(0.005)
 
-    def fresh(self, contents=None):
+    def fresh(self, contents=None, all_caches=True):
         """Restores the contents that save() kept under the name `contents`; without a name, the
         contents at the last keep_changes(), or those of the image if there was none. Switches
-        delays off, drops the cache, and mounts the filesystem."""
+        delays off, drops the cache, and mounts the filesystem. Without `all_caches` the caches of other
+        filesystems stay."""
         contents = self.current = contents or self.contents
         self.delays(False)
         self.umount()
         system.flush_device(self.device_fd)
         self.control(f"reset {contents}" if contents else "reset")
         self.mark("fresh")
-        system.drop_caches()
+        if all_caches:
+            system.drop_caches()
+        self.mount()
+
+    def remount(self):
+        """Mounts the present contents again, with an empty cache."""
+        self.umount()
+        system.flush_device(self.device_fd)
         self.mount()
 
     def save(self, name):

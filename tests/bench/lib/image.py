@@ -12,6 +12,7 @@ from pathlib import Path
 from . import layout, system, tree
 from .cgroup import ControlGroup
 from .commands import BenchError, need, run
+from .desktops import DESKTOPS, SESSIONS, SMALL
 from .machine import Machine
 
 DEFAULT_CACHE = "/var/cache/headstart-bench"
@@ -37,12 +38,13 @@ class ImageSpec:
     """The inputs of an image; two equal specs give the same image."""
 
     def __init__(self, small=False, packages=None, extra=(), seed=0, fstype="ext4", size=None,
-                 suite=None, prime=True, sessions=False):
+                 suite=None, prime=True, sessions=False, desktop="xfce"):
         if fstype not in MKFS:
             raise BenchError(f"no file system {fstype!r} here: {', '.join(MKFS)}")
         self.small, self.sessions = small, sessions
         self.suite = suite or tree.host_suite()
-        base = packages or (tree.SMALL if small else tree.SESSIONS if sessions else tree.DESKTOP)
+        self.desktop = None if small else DESKTOPS[desktop]
+        base = packages or (SMALL if small else SESSIONS if sessions else self.desktop.packages)
         self.packages = sorted(set(base) | set(extra))
         self.variant = "minbase" if small else "important"
         self.seed, self.fstype, self.prime = seed, fstype, prime
@@ -51,7 +53,8 @@ class ImageSpec:
     def tree_key(self):
         text = json.dumps([tree.RECIPE, self.suite, self.variant, self.small, self.packages]
                           + [tree.RECIPE_SESSIONS] * self.sessions)
-        kind = "small" if self.small else "sessions" if self.sessions else "desktop"
+        kind = ("small" if self.small else "sessions" if self.sessions
+                else "desktop" if self.desktop is DESKTOPS["xfce"] else self.desktop.name.lower())
         return f"{self.suite}-{kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     def key(self):
@@ -88,7 +91,7 @@ def _make(spec, cache, image, progress):
         made = root.with_name(root.name + ".bare")
         shutil.rmtree(made, ignore_errors=True)
         tree.bootstrap(made, spec.suite, spec.packages, spec.variant, cache, progress)
-        tree.furnish(made, desktop=not spec.small, sessions=spec.sessions)
+        tree.furnish(made, desktop=spec.desktop, sessions=spec.sessions)
         made.rename(root)
 
     with contextlib.ExitStack() as stack:
@@ -103,7 +106,7 @@ def _make(spec, cache, image, progress):
             layout.lay_out(root, target, spec.seed, progress)
             if spec.prime:
                 for user in ("bench", "second") if spec.sessions else ("bench",):
-                    _prime(target, work, not spec.small, user, progress)
+                    _prime(target, work, spec.desktop, user, progress)
         finally:
             system.umount(target, system.MNT_DETACH)
         _await_release(temporary)

@@ -23,6 +23,14 @@ LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 TYPING_S = 3
 
 
+def configure(root, name, **settings):
+    """Writes `settings` of the section [Replay] into a drop-in of the system in `root`, which begins to
+    count with its next boot."""
+    drop_in = root / "etc/headstart/headstart.conf.d" / f"{name}.conf"
+    drop_in.parent.mkdir(parents=True, exist_ok=True)
+    drop_in.write_text("".join(["[Replay]\n", *(f"{key}={value}\n" for key, value in settings.items())]))
+
+
 class Installed(Variant):
     name = "installed"
     about = "the package is in the system, and its units have recorded, learned and planned there"
@@ -64,7 +72,7 @@ class Installed(Variant):
         disk = self.bench.disk
         disk.fresh(contents)
         disk.mark(f"learn/{contents}")
-        with self.bench.machine() as machine:
+        with self.bench.machine(own_disk=True) as machine:
             inside = Inside(machine)
             disk.delays(True)
             machine.power_on(log_in=automatic)

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from . import system
 from .commands import BenchError
+from .desktops import DESKTOPS
+from .shellwindows import ShellWindows
 from .xclient import XClient
 
-# The windows that a user's desktop shows when it is complete, and how that user is let in.
-DESKTOP_WINDOWS = {"bench": ("xfce4-panel", "xfdesktop", "xfce4-terminal", "thunar"),
-                   "second": ("lxqt-panel", "pcmanfm-qt", "qterminal")}
+# How a user is let in.
 LET_IN = {"bench": "go", "second": "go-second"}
 X_SOCKET = "tmp/.X11-unix/X7"
+RUNTIME_DIR = "run/user/1000"  # of the user "bench"
+OWN_DISK = "/run/own-disk"  # tests/bench/own-disk.c inside the machine
 
 
 class NotifySocket:
@@ -52,13 +54,16 @@ class Machine:
     """One boot of the tree at `root`. A context manager; the machine is off afterwards."""
 
     def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None,
-                 own_clock=False):
-        """`device` is the block device below `root`, which the machine can open; `arguments` are
+                 own_clock=False, own_disk=None):
+        """`desktop` is the Desktop of the bench's user, or None. `device` is the block device below `root`, which the machine can open; `arguments` are
         passed to its systemd, which treats them like a kernel command line. `init` is the machine's
-        first program, as with init= on a kernel command line; None: its /sbin/init."""
+        first program, as with init= on a kernel command line; None: its /sbin/init. `own_disk` is
+        the program of that name, which lets the machine set the read-ahead of its disk; it needs an
+        `init`."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
+        self.desktops = {"bench": desktop, "second": DESKTOPS["lxqt"]}  # by user
         self.group, self.device, self.arguments = group, device, list(arguments)
-        self.init, self.own_clock = init, own_clock
+        self.init, self.own_clock, self.own_disk = init, own_clock, own_disk
         self.shared = self.work / "shared"
         self.console = self.work / "console.log"
         self.process = self.notify = self.leader = self.x = None
@@ -97,6 +102,8 @@ class Machine:
                  "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
                  f"--bind={self.shared}:/run/bench",
                  *([f"--bind={self.device}"] if self.device else []),
+                 *([f"--bind-ro={self.own_disk}:{OWN_DISK}"] if self.own_disk else []),
+                 *([OWN_DISK] if self.own_disk else []),
                  *([self.init] if self.init else []), *self.arguments],
                 # nspawn's filter of system calls is older than cachestat(2) and refuses it.
                 env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0"},
@@ -144,20 +151,25 @@ class Machine:
             os.close(fd)
 
     def _wait_windows(self, deadline):
-        # No event reports the server's socket, so it is polled; 5 ms are small compared with the
-        # measured times.
+        # No event reports the socket of the X server or of the bus, so it is polled; 5 ms are small
+        # compared with the measured times.
         while self.x is None:
             try:
-                self.x = XClient(str(self.inside(X_SOCKET)))
+                self.x = self._see_windows()
             except OSError:
-                self._check(deadline, "the X server")
+                self._check(deadline, "the display server")
                 time.sleep(0.005)
         try:
-            missing = self.x.wait_shown(DESKTOP_WINDOWS[self.user], deadline)
+            missing = self.x.wait_shown(self.desktops[self.user].windows, deadline)
         except OSError as e:
             raise BenchError(f"the session ended early: {e}; {self._last_words()}") from e
         if missing:
             raise BenchError(f"no window of {', '.join(sorted(missing))} came up in time")
+
+    def _see_windows(self):
+        if self.desktops[self.user].type == "wayland":
+            return ShellWindows(self.inside(RUNTIME_DIR))
+        return XClient(str(self.inside(X_SOCKET)))
 
     def inside(self, path):
         """Returns the path by which this process reaches the machine's file."""

@@ -7,6 +7,9 @@ def add_image_options(parser):
     group = parser.add_argument_group("the system that boots")
     group.add_argument("--small", action="store_true",
                        help="a system without a desktop, which takes a minute to make; for functional tests")
+    group.add_argument("--desktop", default="xfce", choices=("xfce", "gnome", "plasma"),
+                       help="the desktop of the user (default: xfce). GNOME runs on Wayland without a screen, "
+                            "the others on a virtual X server")
     group.add_argument("--packages", metavar="A,B,…",
                        help="packages to install, with their dependencies, instead of the default ones")
     group.add_argument("--extra-packages", metavar="A,B,…", help="further packages to install")
@@ -30,4 +33,5 @@ def _words(text):
 def image_spec(args, sessions=False):
     return ImageSpec(small=args.small, packages=_words(args.packages),
                      extra=_words(args.extra_packages), seed=args.seed, fstype=args.fstype,
-                     size=args.size, suite=args.suite, prime=not args.unprimed, sessions=sessions)
+                     size=args.size, suite=args.suite, prime=not args.unprimed, sessions=sessions,
+                     desktop=args.desktop)

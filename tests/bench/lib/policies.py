@@ -5,7 +5,7 @@ compares this prediction with the measured boots."""
 import json
 
 from .commands import run
-from .installed import STATE, Installed
+from .installed import STATE, Installed, configure
 
 LEARNED = Installed.name
 
@@ -29,9 +29,7 @@ class WithPolicy(Installed):
         if LEARNED not in bench.inits:
             super()._make(LEARNED, automatic)
         bench.disk.fresh(LEARNED)
-        drop_in = bench.disk.root / "etc/headstart/headstart.conf.d/policy.conf"
-        drop_in.parent.mkdir(parents=True, exist_ok=True)
-        drop_in.write_text(f"[Replay]\nBootPolicy={self.policy}\n")
+        configure(bench.disk.root, "policy", BootPolicy=self.policy)
         bench.disk.delays(True)
         planned = run(bench.headstart.program["headstart"], "plan", "--json=short", "--stage=boot",
                       f"--policy={self.policy}", f"--root={bench.disk.root}",

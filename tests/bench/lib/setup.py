@@ -51,4 +51,4 @@ def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
         disk_class = MemoryDisk if profile == "nvme" else SimulatedDisk
         disk = stack.enter_context(disk_class(disksim, work / "image", profile, work, scheduler,
                                               spec.fstype))
-        yield Bench(disk, group, work, builddir, not spec.small, progress)
+        yield Bench(disk, group, work, builddir, spec.desktop, progress)

@@ -88,6 +88,12 @@ def drop_caches():
         f.write("3")
 
 
+def n_cache_drops():
+    """Returns how often caches were dropped since the system started, by whomever."""
+    counters = dict(line.split() for line in open("/proc/vmstat", encoding="ascii"))
+    return int(counters["drop_pagecache"]) + int(counters["drop_slab"])
+
+
 def back_free_memory(size):
     """Allocates free memory, writes to it, and frees it again. The host of a virtual machine takes
     back memory that its guest leaves free (virtio-balloon's free page reporting). The next use of

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from .commands import BenchError, run
+from .desktops import DESKTOPS
 
 # Increase this number when the contents of the tree or image change, so that older caches are not
 # used.
@@ -13,38 +14,6 @@ RECIPE = 1
 RECIPE_SESSIONS = 2  # only for tests/bench/sessions
 
 FILES = Path(__file__).resolve().parent.parent / "tree"
-
-# SMALL also contains the libraries that headstart's package needs and that not every system has.
-SMALL = """
-    systemd systemd-sysv dbus dbus-user-session libpam-systemd login passwd procps perl
-    libjson-c5 libinih1
-""".split()
-
-# The packages of the installer's choice "Xfce", without those that take no part in a boot or login,
-# plus a virtual X server. Icons, themes, gvfs, portals and applets stay, because they make a login
-# slow.
-DESKTOP = SMALL + """
-    udev cron rsyslog polkitd pkexec network-manager modemmanager udisks2 upower accountsservice
-    avahi-daemon cups-daemon rtkit colord packagekit
-    xvfb xinit x11-common dbus-x11 libgl1-mesa-dri
-    xfce4-session xfce4-panel xfwm4 xfdesktop4 xfce4-settings xfconf xfce4-terminal xfce4-appfinder
-    xfce4-notifyd xfce4-power-manager xfce4-pulseaudio-plugin xfce4-whiskermenu-plugin
-    thunar thunar-volman gvfs gvfs-daemons gvfs-backends network-manager-gnome
-    xdg-user-dirs xdg-desktop-portal xdg-desktop-portal-gtk at-spi2-core dconf-gsettings-backend
-    pulseaudio pavucontrol policykit-1-gnome light-locker
-    adwaita-icon-theme tango-icon-theme greybird-gtk-theme gnome-themes-extra desktop-base
-    librsvg2-common fonts-dejavu fonts-noto-core fonts-liberation hicolor-icon-theme
-    preload
-""".split()
-
-# For recorded sessions (tests/bench/sessions): a second desktop, and applications people use.
-SESSIONS = DESKTOP + """
-    lxqt-session lxqt-panel lxqt-config lxqt-notificationd lxqt-policykit lxqt-qtplugin lxqt-runner
-    lxqt-themes lxqt-globalkeys lxqt-powermanagement pcmanfm-qt openbox qterminal featherpad
-    lximage-qt qpdfview breeze-icon-theme
-    mousepad ristretto galculator abiword gnumeric geany atril xarchiver claws-mail gimp
-    transmission-gtk dillo
-""".split()
 
 # These units would run at a time of day or a while after the boot, or wait for a network that does
 # not exist. preload, a peer, runs only in its own variant.
@@ -111,7 +80,7 @@ def _write(path, text, mode=0o644):
 
 
 def furnish(root, desktop, sessions=False):
-    """Adds the bench's users, units and sessions to the tree."""
+    """Adds the bench's users, units and sessions to the tree. `desktop` is a Desktop, or None."""
     root = Path(root)
     users = ["bench", "second"] if sessions else ["bench"]
     for uid, user in enumerate(users, 1000):
@@ -123,8 +92,8 @@ def furnish(root, desktop, sessions=False):
     (root / "etc/machine-id").unlink(missing_ok=True)
     _write(root / "etc/machine-id", secrets.token_hex(16) + "\n", 0o444)
     units = root / "etc/systemd/system"
-    for unit in ("bench-login.path", "bench-login.service"):
-        _write(units / unit, (FILES / unit).read_text())
+    _write(units / "bench-login.path", (FILES / "bench-login.path").read_text())
+    _write(units / "bench-login.service", login_service(desktop))
     wants = units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
     (wants / "bench-login.path").symlink_to("../bench-login.path")
@@ -133,35 +102,52 @@ def furnish(root, desktop, sessions=False):
         (units / unit).symlink_to("/dev/null")
     (units / "default.target").unlink(missing_ok=True)
     (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
-    session = "session-desktop" if desktop else "session-small"
-    _write(root / "usr/local/libexec/bench-session", (FILES / session).read_text(), 0o755)
+    _write(root / "usr/local/libexec/bench-session", session(desktop), 0o755)
     if desktop:
-        for name in ("terminal", "thunar"):
-            _write(root / f"home/bench/.config/autostart/{name}.desktop",
-                   (FILES / f"{name}.desktop").read_text())
+        _autostart(root, "bench", desktop)
+        for path, text in desktop.files.items():
+            _write(root / path, text)
     if sessions:
         _furnish_sessions(root, units, wants)
     for user in users:
         run("chroot", root, "chown", "-R", f"{user}:{user}", f"/home/{user}")
 
 
+def session(desktop):
+    """Returns the program that runs the session."""
+    if desktop is None:
+        return (FILES / "session-small").read_text()
+    return (FILES / desktop.session).read_text().replace("@START@", desktop.start)
+
+
+def login_service(desktop):
+    """Returns the unit that logs in the bench's user."""
+    name, kind = (desktop.name, desktop.type) if desktop else ("bench", "tty")
+    return (FILES / "bench-login.service").read_text().replace("@DESKTOP@", name).replace(
+        "@TYPE@", kind)
+
+
+def _autostart(root, user, desktop):
+    """Adds the applications that start with the session."""
+    for name, (title, command) in desktop.applications.items():
+        _write(root / f"home/{user}/.config/autostart/{name}.desktop",
+               f"[Desktop Entry]\nType=Application\nName={title}\nExec={command}\n")
+
+
 def _furnish_sessions(root, units, wants):
     """Adds the second user's login and desktop, and to the sessions of both users an agent that starts
     applications."""
-    for kind in ("path", "service"):
-        text = (FILES / f"bench-login.{kind}").read_text()
-        text = text.replace("/run/bench/go", "/run/bench/go-second").replace(
-            "User=bench", "User=second").replace("bench-session", "second-session").replace(
-            "XDG_SESSION_DESKTOP=xfce", "XDG_SESSION_DESKTOP=lxqt")
-        _write(units / f"second-login.{kind}", text)
+    desktop = DESKTOPS["lxqt"]
+    text = (FILES / "bench-login.path").read_text().replace("/run/bench/go", "/run/bench/go-second")
+    _write(units / "second-login.path", text)
+    text = login_service(desktop).replace("User=bench", "User=second")
+    _write(units / "second-login.service", text.replace("bench-session", "second-session"))
     (wants / "second-login.path").symlink_to("../second-login.path")
-    _write(root / "usr/local/libexec/second-session",
-           (FILES / "session-desktop").read_text().replace("startxfce4", "startlxqt"), 0o755)
+    _write(root / "usr/local/libexec/second-session", session(desktop), 0o755)
     _write(root / "usr/local/libexec/bench-agent", (FILES / "agent").read_text(), 0o755)
     for user in ("bench", "second"):
         _write(root / f"home/{user}/.config/autostart/agent.desktop",
                (FILES / "agent.desktop").read_text())
     # Avoids the question which window manager to use.
     _write(root / "home/second/.config/lxqt/session.conf", "[General]\nwindow_manager=openbox\n")
-    _write(root / "home/second/.config/autostart/terminal.desktop",
-           (FILES / "terminal.desktop").read_text().replace("xfce4-terminal", "qterminal"))
+    _autostart(root, "second", desktop)
