@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Measures how long `headstart status`, `explain` and `report` take on a large state: 3,000
- * sessions in the history, and a model of 1,000 applications. Prints the least, the median and the
+ * sessions in the history, as many starts of applications as their files hold, and a model of 1,000
+ * applications. Prints the least, the median and the
  * largest wall-clock time of each in milliseconds, and fails if a median is above its limit.
  *
  *     measure-cli HEADSTART [RUNS [SESSIONS APPLICATIONS]]   default 15 3000 1000 */
@@ -75,6 +76,37 @@ static void make_history(int state_fd, size_t n)
         add_machine(s);
     }
     MUST(history_replace(state_fd, sessions, n));
+}
+
+/* Writes starts of 40 applications until the files were rotated, so that they are as large as they
+ * become. Each of a user's days is a boot with one start of each application. */
+static void make_launches(int state_fd)
+{
+    enum { APPLICATIONS = 40, DAYS = 75 };
+
+    for (size_t day = 0; day < DAYS; day++) {
+        _cleanup_launch_records_ LaunchRecords l = {0};
+
+        l.items = calloc(APPLICATIONS, sizeof(LaunchRecord));
+        if (!l.items)
+            errx(EXIT_FAILURE, "out of memory");
+        for (; l.n < APPLICATIONS; l.n++) {
+            LaunchRecord *x = &l.items[l.n];
+            bool control = (day + l.n) % 8 == 3;
+
+            *x = (LaunchRecord){
+                    .uid = 1000,
+                    .start_realtime_usec = START + (day * 24 + l.n % 10) * USEC_PER_HOUR,
+                    .took_usec = (control ? 2000 : 1200) * USEC_PER_MSEC + day * 7919 % 500000,
+                    .files = 300 + l.n,
+                    .replayed = control ? LAUNCH_CONTROL : LAUNCH_REPLAYED,
+                    .packages_usec = START,
+            };
+            snprintf(x->application, sizeof(x->application), "/usr/bin/application-%zu", l.n);
+            snprintf(x->boot_id, sizeof(x->boot_id), "%032zx", day);
+        }
+        MUST(launches_append(state_fd, &l));
+    }
 }
 
 static const char *application_name(const Trace *t, size_t i, char buf[static TRACE_PATH_MAX])
@@ -210,6 +242,7 @@ int main(int argc, char **argv)
     if (!mkdtemp(state) || (fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         err(EXIT_FAILURE, "%s", state);
     make_history(fd, n_sessions);
+    make_launches(fd);
     make_model(state, fd, n_applications, application);
     fast = measure(argv[1], state, "status", NULL, runs, 50 * USEC_PER_MSEC);
     fast &= measure(argv[1], state, "explain", application, runs, 100 * USEC_PER_MSEC);

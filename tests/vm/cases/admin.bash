@@ -53,18 +53,6 @@ boot_4() {
     check "no unit failed" no_failed_units
 }
 
-# login_at_console USER: types the name until the login succeeds; there are no passwords.
-login_at_console() {
-    local i
-    for ((i = 0; i < 10; i++)); do
-        session_of "$1" && return
-        host type "$1"
-        host key ret
-        await 20 session_of "$1" && return
-    done
-    return 1
-}
-
 tells() {
     headstart status
     headstart status | grep -E "Recorded without replay: $1\$"

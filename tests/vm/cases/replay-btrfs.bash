@@ -1,4 +1,5 @@
-# The first boot is recorded, the second replays; root on btrfs, in a subvolume.
+# The first boot is recorded, the second replays; root on btrfs, in a subvolume, and /home in another
+# one. The initrd mounts only the root, so the unit replays what the pack has of /home.
 # image: d13-btrfs
 # initrd: installed
 # boots: 2
@@ -8,5 +9,7 @@ boot_1() {
 }
 
 boot_2() {
-    initrd_boot_is_replayed
+    a_boot_is_replayed
+    pack_was_resident
+    check "the unit has replayed the rest" unit_has_run headstart-replay-boot.service
 }

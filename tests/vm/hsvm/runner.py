@@ -1,20 +1,31 @@
 """Runs cases: boots, results, artefacts."""
 
+import functools
 import hashlib
 import shutil
 import tempfile
 from pathlib import Path
 
 from . import build, leads
-from .commands import VmError, locked, say
+from .commands import VmError, locked, run, say
 from .machine import OUT_MIB, Disk, Machine, blank, overlay, pack_case, unpack_out
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 
 
+@functools.cache
+def _compiled(name):
+    """Compiles guest/NAME.c into a static program, which runs in every image."""
+    with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
+        run("cc", "-O1", "-static", "-I", GUEST.parent.parent.parent / "src", GUEST / f"{name}.c",
+            "-o", Path(tmp) / name)
+        return (Path(tmp) / name).read_bytes()
+
+
 def _files(script, package):
     files = {"main": GUEST / "main", "lib.bash": GUEST / "lib.bash", "case.bash": script,
-             "probe-init": GUEST / "probe-init"}
+             "probe-init": GUEST / "probe-init",
+             "hold-until-swept": _compiled("hold-until-swept")}
     if package:
         files["files/headstart.deb"] = package
     return files
