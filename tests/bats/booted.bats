@@ -175,7 +175,7 @@ every_function() {
 
     # Everything is replayed, and nothing is skipped because a privilege is missing.
     for unit in replay-boot replay-login; do
-        echo 3 >/proc/sys/vm/drop_caches
+        hs_drop_caches
         run_unit "$unit.service"
         replayed "$unit"
     done

@@ -323,7 +323,7 @@ for _ in range(3):
     hs_loop "$HS_TMP/copy.image"
     copy=$HS_LOOP
     hs_mount "$copy" "$HS_TMP/copy"
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
     sectors=$(hs_sectors "$copy")
     init
     hs_wait 20 jq -e '.outcome == "done"' "$HS_RUN/replay-boot.json"

@@ -255,52 +255,63 @@ full_check() {
     [ "$status" -eq $(($# > 0)) ]
 }
 
-# row STEP COMMIT DATE RESULT: replaces the row of the step.
+# row STEP DATE RESULT: replaces the row of the step.
 row() {
-    sed -i "s/^$1 .*/$1 $2 $3 1 $4 text/" "$HS_TMP/repository/tests/full-result"
+    sed -i "s/^$1 .*/$1 0123456789ab $2 1 $3 text/" "$HS_TMP/repository/tests/full-result"
 }
 
-@test "the results of tests/full must be complete, passed, recent and of the history" {
+# commits N [FILE]: adds N commits to the scratch repository. With FILE, each has the content of the
+# file as tests/full-result.
+commits() {
+    local i ref
+    ref=$(git -C "$HS_TMP/repository" rev-parse --verify --quiet main) || true
+    for ((i = 1; i <= $1; i++)); do
+        printf 'commit refs/heads/main\ncommitter a <a@b> %d +0000\ndata 0\n\n' "$((1700000000 + i))"
+        [[ -z $ref || $i -gt 1 ]] || printf 'from %s\n' "$ref"
+        [ -z "${2:-}" ] || printf 'M 100644 inline tests/full-result\ndata %d\n%s\n' "$(stat -c %s "$2")" "$(<"$2")"
+    done | git -C "$HS_TMP/repository" fast-import --quiet
+}
+
+@test "the results of tests/full must be complete, passed and recent" {
     need_command git
-    local today step repository=$HS_TMP/repository old first unknown=0123456789ab
+    local today step result repository=$HS_TMP/repository
     local -a steps
     # Neither the variables of a hook nor the configuration of the user may lead to another repository.
     unset "${!GIT_@}"
     today=$(date +%F)
     mkdir -p "$repository/tests"
     cp tests/full "$repository/tests"
+    result=$repository/tests/full-result
     mapfile -t steps < <("$repository/tests/full" --check | sed -n 's/^tests\/full: \(.*\) was never run$/\1/p')
     [ ${#steps[@]} -ge 10 ]
     git -C "$repository" init --quiet --initial-branch=main
-    # A chain of 402 commits.
-    for ((i = 1; i <= 402; i++)); do
-        printf 'commit refs/heads/main\ncommitter a <a@b> %d +0000\ndata 0\n\n' "$((1700000000 + i))"
-    done | git -C "$repository" fast-import --quiet
-    first=$(git -C "$repository" rev-parse --short=12 main~400)
-    old=$(git -C "$repository" rev-parse --short=12 main~401)
     for step in "${steps[@]}"; do
-        echo "$step $first $today 1 passed text"
-    done >"$repository/tests/full-result"
+        echo "$step 0123456789ab $today 1 passed text"
+    done >"$result"
+    commits 1 "$result"
     full_check
-    row kill "$unknown" "$today" passed
-    full_check "tests/full: kill: commit $unknown is not in the history"
-    # A commit that exists, but is no ancestor.
-    git -C "$repository" branch ahead main
-    git -C "$repository" update-ref refs/heads/main main~1
-    row kill "$(git -C "$repository" rev-parse --short=12 ahead)" "$today" passed
-    full_check "tests/full: kill: commit $(git -C "$repository" rev-parse --short=12 ahead) is not in the history"
-    git -C "$repository" update-ref refs/heads/main ahead
-    row kill "$old" "$today" passed
-    full_check "tests/full: kill is 401 commits behind"
-    row kill "$first" "$(date -d '62 days ago' +%F)" passed
+    row kill "$(date -d '62 days ago' +%F)" passed
     full_check "tests/full: kill ran on $(date -d '62 days ago' +%F), more than 60 days ago"
-    row kill "$first" "$today" failed
+    row kill "$today" failed
     full_check "tests/full: kill failed"
-    sed -i '/^kill /d' "$repository/tests/full-result"
+    sed -i '/^kill /d' "$result"
     full_check "tests/full: kill was never run"
 
+    # The line of kill is newer than the others by one commit.
+    echo "kill 0123456789ab $today 2 passed text" >>"$result"
+    commits 1 "$result"
+    commits 399
+    full_check
+    commits 1
+    mapfile -t steps < <(printf '%s\n' "${steps[@]}" | grep -vx kill)
+    steps=("${steps[@]/%/ is 401 commits behind}")
+    full_check "${steps[@]/#/tests\/full: }"
+    # A line that is not committed is new.
+    sed -i 's/ 1 passed text$/ 3 passed text/' "$result"
+    full_check
+
     # The history of a shallow clone is cut. A source package has none, even below another repository.
-    echo "kill $old $today 1 passed text" >>"$repository/tests/full-result"
+    git -C "$repository" show main:tests/full-result >"$result"
     git -C "$repository" rev-parse main~5 >"$repository/.git/shallow"
     full_check
     rm -rf "$repository/.git"

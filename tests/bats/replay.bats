@@ -339,7 +339,7 @@ replay_subvolume() {
         find "$HS_TMP/$s" -type f | "$MKPACK" "$HS_TMP/$s.pack" "$HS_TMP/$s"
         hs_umount "$HS_TMP/$s"
     done
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
     for s in a b; do
         mount -o "subvol=@$s" "$HS_LOOP" "$HS_TMP/$s"
     done

@@ -124,7 +124,7 @@ prefetched_at_start() {
     session_start
     hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0' || return
     sync -f "$HS_MNT"
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
     not_resident data/b/1 || return
     prefetched "$@"
 }
@@ -270,7 +270,7 @@ steady() {
     # would read block bitmaps a second after the mount.
     sync -f "$HS_MNT"
     hs_umount "$HS_MNT"
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
     mount -o relatime,no_prefetch_block_bitmaps "$HS_LOOP" "$HS_MNT"
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
@@ -439,7 +439,7 @@ END
     mount -t tmpfs none "$HS_MNT/data/b/sub"
     hs_defer hs_umount "$HS_MNT/data/b/sub"
     head -c 200000 /dev/zero >"$HS_MNT/data/b/sub/4"
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
     session_start
     chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
     hs_wait 30 resident bin/second data/b/3
@@ -479,7 +479,7 @@ learned_starts() {
 # Drops what is cached of the filesystem.
 drop_caches() {
     sync -f "$HS_MNT"
-    echo 3 >/proc/sys/vm/drop_caches
+    hs_drop_caches
 }
 
 # launched JQ-EXPRESSION: waits until the expression is true of the counters of launches.

@@ -212,7 +212,7 @@ recorder_is_ready() {
     sync
     # The cache is dropped three times, because the kernel may keep pages that were used recently.
     for _ in 1 2 3; do
-        echo 3 >/proc/sys/vm/drop_caches
+        hs_drop_caches
     done
     echo "delays on" >"$HS_TMP/fuse/control"
     kill -TERM "$recorder"

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-# Processes that measure times on this machine hold this lock, because an emulated boot would
-# disturb them.
+# A process that measures times on this machine holds this lock alone, because an emulated boot would
+# disturb it. Emulated boots share the lock.
 LOCK = "/tmp/headstart-bench.lock"
 
 
@@ -63,15 +63,17 @@ def signals_as_exceptions():
 
 
 @contextmanager
-def locked(path, what):
-    """Holds an exclusive lock on a file; prints a line if it must wait for the lock."""
+def locked(path, what, shared=False):
+    """Holds a lock on a file, which other processes may share if `shared` is true. Prints a line if
+    it must wait for the lock."""
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"waiting for {what}")
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            fcntl.flock(fd, kind)
         yield
     finally:
         os.close(fd)

@@ -129,7 +129,7 @@ class Machine:
         busy host gives qemu no processor does not count, up to STARVED_FACTOR times the limit.
         Returns an Outcome. Ends qemu in any case."""
         with ExitStack() as stack:
-            stack.enter_context(locked(LOCK, "a measurement on this machine"))
+            stack.enter_context(locked(LOCK, "a measurement on this machine", shared=True))
             started = time.monotonic()
             errors = stack.enter_context(
                 open(self.artefacts / f"{self.prefix}-qemu.log", "w+", encoding="utf-8"))
