@@ -146,10 +146,19 @@ static int print_launches(const Context *c, uint64_t limit)
             {"TOOK", "took_usec", CELL_TIMESPAN},
             {"FILES", "files", CELL_COUNT},
             {"REPLAYED", "replayed", CELL_STRING},
+            {"HITS", "hit_bytes", CELL_BYTES},
+            {"WASTE", "waste_bytes", CELL_BYTES},
+            {"MISSES", "miss_bytes", CELL_BYTES},
             {"NOT COMPARED", "left_out", CELL_STRING},
             {"APPLICATION", "application", CELL_PATH},
             {NULL, "boot_id", CELL_STRING},
             {NULL, "packages_usec", CELL_REALTIME},
+            {NULL, "kernel", CELL_STRING},
+            {NULL, "policy", CELL_STRING},
+            {NULL, "usage", CELL_STRING},
+            {NULL, "hit_files", CELL_COUNT},
+            {NULL, "waste_files", CELL_COUNT},
+            {NULL, "miss_files", CELL_COUNT},
             {0},
     };
     _cleanup_launch_history_ LaunchHistory h = {0};
@@ -164,12 +173,16 @@ static int print_launches(const Context *c, uint64_t limit)
         return r;
     for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
+        const PackUsage *u = &x->usage;
 
         table_row(t, x->start_realtime_usec,
                   x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
-                  launch_replayed_to_string(x->replayed),
-                  launch_exclusion_to_string(h.benefits.exclusions[i]), x->application,
-                  known(x->boot_id), x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN);
+                  launch_replayed_to_string(x->replayed), u->hit_bytes, u->waste_bytes,
+                  u->miss_bytes, launch_exclusion_to_string(h.benefits.exclusions[i]),
+                  x->application, known(x->boot_id),
+                  x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN, known(x->kernel),
+                  policy_to_string(x->policy), usage_source_to_string(u->source), u->hit_files,
+                  u->waste_files, u->miss_files);
     }
     if (c->json == JSON_OFF && table_n_rows(t) == 0) {
         if (!c->quiet)

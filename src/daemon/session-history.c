@@ -157,20 +157,25 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
                         stage_to_string(s->stage));
 }
 
-/* Returns LAUNCH_REPLAYED if the launch set of the application was replayed, LAUNCH_CONTROL if it
- * was not replayed because this is a control session, and LAUNCH_NOT_REPLAYED if there is no such
- * set, if its policy is `off`, or if launch replay was off. A set that was already in memory counts
- * as replayed. */
-static LaunchReplayed find_replayed(const EndedStage *e, int state_fd, const LaunchRecord *l)
+/* Adds what is known of the application's launch set: its policy, how the start used it, and
+ * whether it was replayed. LAUNCH_CONTROL means that it was not replayed because this is a control
+ * session. LAUNCH_NOT_REPLAYED means that there is no such set, that its policy is `off`, or that
+ * launch replay was off. A set that was already in memory counts as replayed. */
+static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
 {
+    const Trace *t = e->trace;
     _cleanup_free_ char *buf = NULL;
     Pack p;
 
-    if (!e->launches ||
-        launch_pack_read(state_fd, l->uid, launch_pack_hash(l->application), &buf, &p) < 0 ||
-        p.header->policy == POLICY_OFF)
-        return LAUNCH_NOT_REPLAYED;
-    return pack_is_control(&p, e->trace->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+    if (launch_pack_read(state_fd, l->uid, launch_pack_hash(l->application), &buf, &p) < 0)
+        return;
+    l->policy = (Policy)p.header->policy;
+    if (e->launches && l->policy != POLICY_OFF)
+        l->replayed = pack_is_control(&p, t->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+    if (pack_usage_compare_start(&p, t, l->trace_application,
+                                 l->start_realtime_usec - t->start_realtime, l->took_usec,
+                                 &l->usage) < 0)
+        l->usage = pack_usage_empty();
 }
 
 static void append_launches(const EndedStage *e)
@@ -182,7 +187,7 @@ static void append_launches(const EndedStage *e)
     if (r >= 0)
         r = state_directory_open(e->state, true, &fd);
     for (size_t i = 0; r >= 0 && i < l.n; i++) {
-        l.items[i].replayed = find_replayed(e, fd, &l.items[i]);
+        add_launch_set(e, fd, &l.items[i]);
         l.items[i].packages_usec = machine_packages_changed(e->root_fd);
     }
     if (r >= 0)

@@ -14,7 +14,7 @@
 /* The starts of applications, one line each. The file is bounded in the same way. */
 #define LAUNCHES_FILE      "launches.jsonl"
 #define LAUNCHES_OLD_FILE  "launches.1.jsonl"
-#define LAUNCHES_BYTES_MAX (256U << 10)
+#define LAUNCHES_BYTES_MAX (512U << 10)
 
 /* Statistics use this many of the newest sessions. */
 #define HISTORY_WINDOW 1200U

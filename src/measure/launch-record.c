@@ -115,8 +115,13 @@ static int add_record(const Trace *t, const Start *s, LaunchRecords *l)
     LaunchRecord r = {.uid = t->uid,
                       .start_realtime_usec = t->start_realtime + s->at,
                       .took_usec = s->latest - s->at,
-                      .files = s->files};
+                      .files = s->files,
+                      .policy = _POLICY_INVALID,
+                      .usage = pack_usage_empty(),
+                      .trace_application = s->application};
 
+    if (json_is_utf8(t->kernel))
+        snprintf(r.kernel, sizeof(r.kernel), "%s", t->kernel);
     snprintf(r.boot_id, sizeof(r.boot_id), "%s", t->boot_id);
     if (trace_format_path(t, t->files[t->applications[s->application].file].path, r.application,
                           sizeof(r.application)) < 0 ||
@@ -174,19 +179,37 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
         json_writer_add_string(&w, "boot_id", l->boot_id);
     if (l->packages_usec > 0 && l->packages_usec != USEC_INFINITY)
         json_writer_add_u64(&w, "packages_usec", l->packages_usec);
+    if (*l->kernel)
+        json_writer_add_string(&w, "kernel", l->kernel);
+    if ((int)l->policy >= 0)
+        json_writer_add_string(&w, "policy", policy_to_string(l->policy));
+    if (l->usage.source != USAGE_NONE)
+        pack_usage_write(&l->usage, &w);
     return json_writer_finish_line(&w, ret, ret_size);
 }
 
 /* Reads the members that older versions did not write. */
 static int read_newer_members(json_object *o, LaunchRecord *l)
 {
-    const char *boot_id;
+    const char *word;
 
-    if (json_get_string(o, "boot_id", &boot_id) >= 0) {
-        if (strlen(boot_id) >= sizeof(l->boot_id))
+    if (json_get_string(o, "boot_id", &word) >= 0) {
+        if (strlen(word) >= sizeof(l->boot_id))
             return -EBADMSG;
-        memcpy(l->boot_id, boot_id, strlen(boot_id) + 1);
+        memcpy(l->boot_id, word, strlen(word) + 1);
     }
+    if (json_get_string(o, "kernel", &word) >= 0) {
+        if (strlen(word) >= sizeof(l->kernel))
+            return -EBADMSG;
+        memcpy(l->kernel, word, strlen(word) + 1);
+    }
+    if (json_get_string(o, "policy", &word) >= 0) {
+        l->policy = policy_from_string(word);
+        if ((int)l->policy < 0)
+            return -EBADMSG;
+    }
+    if (json_object_object_get_ex(o, "usage", NULL))
+        CHECK(pack_usage_read(o, &l->usage));
     return json_object_object_get_ex(o, "packages_usec", NULL) &&
                            json_get_u64(o, "packages_usec", UINT64_MAX - 1, &l->packages_usec) < 0
                    ? -EBADMSG
@@ -220,11 +243,11 @@ static int read_members(json_object *o, LaunchRecord *l)
 
 int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret)
 {
+    LaunchRecord l = {.policy = _POLICY_INVALID, .usage = pack_usage_empty()};
     _cleanup_json_ json_object *o = NULL;
-    LaunchRecord l = {0};
     const char *reason;
 
-    CHECK(json_parse(line, size, 2, &o, &reason));
+    CHECK(json_parse(line, size, 3, &o, &reason));
     if (!json_object_is_type(o, json_type_object))
         return -EBADMSG;
     CHECK(read_members(o, &l));

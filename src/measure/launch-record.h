@@ -5,6 +5,7 @@
  * application was replayed. Each start is one line of STATE/launches.jsonl (docs/formats.md). Pure:
  * text in memory. */
 
+#include "measure/session-record.h"
 #include "trace/trace.h"
 
 /* A start that opened fewer files is not recorded: it hardly waits for the disk. */
@@ -30,7 +31,11 @@ typedef struct LaunchRecord {
     usec_t took_usec; /* until the last file was opened */
     uint64_t files;   /* opened by the application during its start */
     LaunchReplayed replayed;
-    char boot_id[33];     /* "": not known */
+    Policy policy;   /* of the launch set; _POLICY_INVALID: there is no set, or it is not known */
+    PackUsage usage; /* of the launch set; USAGE_NONE: not known */
+    char kernel[64]; /* "": not known */
+    uint32_t trace_application; /* index in the trace; not stored */
+    char boot_id[33];           /* "": not known */
     usec_t packages_usec; /* wall clock: when the package database last changed; 0 or USEC_INFINITY:
                              not known, not stored */
 } LaunchRecord;
@@ -45,7 +50,8 @@ void launch_records_done(LaunchRecords *l);
 #define _cleanup_launch_records_ _cleanup_(launch_records_done)
 
 /* Finds the starts in the trace of a session. The other stages have no such starts, because in them
- * everything starts at the same time. All records are LAUNCH_NOT_REPLAYED. Pure. 0 or -ENOMEM. */
+ * everything starts at the same time. All records are LAUNCH_NOT_REPLAYED and have no set. Pure. 0
+ * or -ENOMEM. */
 int launch_records_from_trace(const Trace *t, LaunchRecords *ret);
 
 /* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */

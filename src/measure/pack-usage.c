@@ -21,7 +21,15 @@ typedef struct PackedFile {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
+/* Who opened a file. */
+typedef enum Opened {
+    OPENED_NOT,
+    OPENED_BY_OTHERS, /* only programs whose misses do not count */
+    OPENED,
+} Opened;
+
 typedef struct Comparison {
+    const Opened *opened; /* by the index of the trace; NULL: all files are OPENED */
     PackedFile *by_path;
     PackedFile **files; /* by the index of the pack; NULL: a directory, or a path that an earlier
                          * file has */
@@ -108,7 +116,8 @@ static void count(Comparison *c, FileUse use, const char *path, uint64_t bytes)
 }
 
 /* Compares a file that the session used with the pack's file of the same path. */
-static int compare_used(Comparison *c, PackedFile *packed, const TraceFile *f, const char *path)
+static int compare_used(Comparison *c, PackedFile *packed, const TraceFile *f, Opened opened,
+                        const char *path)
 {
     _cleanup_range_set_ RangeSet both = {0}, missed = {0};
     int r = range_set_subtract(&f->resident, &packed->ranges, &missed);
@@ -116,7 +125,8 @@ static int compare_used(Comparison *c, PackedFile *packed, const TraceFile *f, c
     if (r < 0)
         return r;
     packed->used = true;
-    count(c, FILE_USE_MISS, path, range_set_total(&missed));
+    if (opened == OPENED)
+        count(c, FILE_USE_MISS, path, range_set_total(&missed));
     if (c->per_file) {
         count(c, FILE_USE_HIT, path, range_set_total(&packed->ranges));
         return 0;
@@ -129,7 +139,7 @@ static int compare_used(Comparison *c, PackedFile *packed, const TraceFile *f, c
     return 0;
 }
 
-static int compare_file(Comparison *c, const Trace *t, const TraceFile *f)
+static int compare_file(Comparison *c, const Trace *t, const TraceFile *f, Opened opened)
 {
     char path[TRACE_PATH_MAX];
     PackedFile *packed;
@@ -139,8 +149,38 @@ static int compare_file(Comparison *c, const Trace *t, const TraceFile *f)
         return 0; /* no pack has such a path */
     HASH_FIND_STR(c->by_path, path, packed);
     if (packed)
-        return compare_used(c, packed, f, path);
-    count(c, FILE_USE_MISS, path, range_set_total(&f->resident));
+        return compare_used(c, packed, f, opened, path);
+    if (opened == OPENED)
+        count(c, FILE_USE_MISS, path, range_set_total(&f->resident));
+    return 0;
+}
+
+static int compare(Comparison *c, const Pack *p, const Trace *t, PackUsage *ret)
+{
+    int r = 0;
+
+    c->n = le32toh(p->header->n_files);
+    c->files = calloc(MAX(c->n, (size_t)1), sizeof(PackedFile *));
+    if (!c->files)
+        return -ENOMEM;
+    for (uint32_t i = 0; r >= 0 && i < le32toh(p->header->n_volumes); i++)
+        r = add_volume(c, p, p->volumes + i);
+    for (size_t i = 0; r >= 0 && i < t->n_files; i++) {
+        Opened opened = c->opened ? c->opened[i] : OPENED;
+
+        if (!t->files[i].directory && opened != OPENED_NOT)
+            r = compare_file(c, t, t->files + i, opened);
+    }
+    if (r < 0)
+        return r;
+    for (PackedFile *f = c->by_path; f; f = f->hh.next) {
+        c->sum.planned[f->class]++;
+        c->sum.opened[f->class] += f->used;
+        if (!f->used)
+            count(c, FILE_USE_WASTE, f->path, range_set_total(&f->ranges));
+    }
+    c->sum.source = c->per_file ? USAGE_PER_FILE : USAGE_PER_PAGE;
+    *ret = c->sum;
     return 0;
 }
 
@@ -148,30 +188,31 @@ int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void 
                        PackUsage *ret)
 {
     _cleanup_(comparison_done) Comparison c = {
-            .n = le32toh(p->header->n_files),
             .per_file = (t->flags & TRACE_REPLAYED) != 0,
             .report = report,
             .arg = arg,
     };
-    int r = 0;
 
-    c.files = calloc(MAX(c.n, (size_t)1), sizeof(PackedFile *));
-    if (!c.files)
+    return compare(&c, p, t, ret);
+}
+
+int pack_usage_compare_start(const Pack *p, const Trace *t, uint32_t application, usec_t start,
+                             usec_t took, PackUsage *ret)
+{
+    _cleanup_free_ Opened *opened = calloc(t->n_files + 1, sizeof(*opened));
+    _cleanup_(comparison_done) Comparison c = {.opened = opened, .per_file = true};
+
+    if (!opened)
         return -ENOMEM;
-    for (uint32_t i = 0; r >= 0 && i < le32toh(p->header->n_volumes); i++)
-        r = add_volume(&c, p, p->volumes + i);
-    for (size_t i = 0; r >= 0 && i < t->n_files; i++)
-        if (!t->files[i].directory)
-            r = compare_file(&c, t, t->files + i);
-    if (r < 0)
-        return r;
-    for (PackedFile *f = c.by_path; f; f = f->hh.next) {
-        c.sum.planned[f->class]++;
-        c.sum.opened[f->class] += f->used;
-        if (!f->used)
-            count(&c, FILE_USE_WASTE, f->path, range_set_total(&f->ranges));
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        if (a->at < start || a->at - start > took)
+            continue;
+        if (a->application == application)
+            opened[a->file] = OPENED;
+        else if (opened[a->file] == OPENED_NOT)
+            opened[a->file] = OPENED_BY_OTHERS;
     }
-    c.sum.source = c.per_file ? USAGE_PER_FILE : USAGE_PER_PAGE;
-    *ret = c.sum;
-    return 0;
+    return compare(&c, p, t, ret);
 }

@@ -26,34 +26,24 @@ static const struct {
     {                                        \
 #name, offsetof(SessionRecord, name) \
     }
-#define USAGE(name)                                \
-    {                                              \
-#name, offsetof(SessionRecord, usage.name) \
+        NUMBER(start_realtime_usec), NUMBER(ready_usec),        NUMBER(firmware_usec),
+        NUMBER(loader_usec),         NUMBER(kernel_usec),       NUMBER(initrd_usec),
+        NUMBER(finished_usec),       NUMBER(io_some_usec),      NUMBER(io_full_usec),
+        NUMBER(disk_reads),          NUMBER(disk_read_bytes),   NUMBER(replay_usec),
+        NUMBER(replay_files),        NUMBER(replay_data_bytes), NUMBER(replay_metadata_bytes),
+        NUMBER(predicted_usec),      NUMBER(memory_bytes),      NUMBER(packages_usec),
+};
+
+static const struct {
+    const char *key;
+    size_t offset;
+} usage_numbers[] = {
+#define USAGE(name)                      \
+    {                                    \
+#name, offsetof(PackUsage, name) \
     }
-        NUMBER(start_realtime_usec),
-        NUMBER(ready_usec),
-        NUMBER(firmware_usec),
-        NUMBER(loader_usec),
-        NUMBER(kernel_usec),
-        NUMBER(initrd_usec),
-        NUMBER(finished_usec),
-        NUMBER(io_some_usec),
-        NUMBER(io_full_usec),
-        NUMBER(disk_reads),
-        NUMBER(disk_read_bytes),
-        NUMBER(replay_usec),
-        NUMBER(replay_files),
-        NUMBER(replay_data_bytes),
-        NUMBER(replay_metadata_bytes),
-        NUMBER(predicted_usec),
-        NUMBER(memory_bytes),
-        NUMBER(packages_usec),
-        USAGE(hit_files),
-        USAGE(waste_files),
-        USAGE(miss_files),
-        USAGE(hit_bytes),
-        USAGE(waste_bytes),
-        USAGE(miss_bytes),
+        USAGE(hit_files), USAGE(waste_files), USAGE(miss_files),
+        USAGE(hit_bytes), USAGE(waste_bytes), USAGE(miss_bytes),
 };
 
 static const struct {
@@ -91,9 +81,18 @@ const char *session_flag_to_string(unsigned flag)
     return NULL;
 }
 
+PackUsage pack_usage_empty(void)
+{
+    PackUsage u = {.source = USAGE_NONE};
+
+    for (size_t i = 0; i < ELEMENTSOF(usage_numbers); i++)
+        *(uint64_t *)((char *)&u + usage_numbers[i].offset) = SESSION_UNKNOWN;
+    return u;
+}
+
 SessionRecord session_record_empty(Stage stage)
 {
-    SessionRecord s = {.stage = stage, .uid = UID_INVALID};
+    SessionRecord s = {.stage = stage, .uid = UID_INVALID, .usage = pack_usage_empty()};
 
     for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
         *(uint64_t *)((char *)&s + numbers[i].offset) = SESSION_UNKNOWN;
@@ -136,6 +135,18 @@ static void add_classes(JsonWriter *w, const PackUsage *u)
     json_writer_add_numbers(w, "opened", opened, USAGE_CLASSES);
 }
 
+void pack_usage_write(const PackUsage *u, JsonWriter *w)
+{
+    json_writer_add_string(w, "usage", usage_source_to_string(u->source));
+    for (size_t i = 0; i < ELEMENTSOF(usage_numbers); i++) {
+        uint64_t value = *(const uint64_t *)((const char *)u + usage_numbers[i].offset);
+
+        if (value != SESSION_UNKNOWN)
+            json_writer_add_u64(w, usage_numbers[i].key, value);
+    }
+    add_classes(w, u);
+}
+
 int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {.compact = true};
@@ -146,7 +157,6 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
         json_writer_add_u64(&w, "uid", s->uid);
     json_writer_add(&w, "flags", flags_to_json(s->flags));
     json_writer_add_string(&w, "policy", policy_to_string(s->policy));
-    json_writer_add_string(&w, "usage", usage_source_to_string(s->usage.source));
     for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
         const char *value = (const char *)s + strings[i].offset;
 
@@ -159,7 +169,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
         if (value != SESSION_UNKNOWN)
             json_writer_add_u64(&w, numbers[i].key, value);
     }
-    add_classes(&w, &s->usage);
+    pack_usage_write(&s->usage, &w);
     return json_writer_finish_line(&w, ret, ret_size);
 }
 
@@ -186,16 +196,13 @@ static int read_flags(json_object *o, unsigned *ret)
 /* Reads those members of a record that are words. 0 or -EBADMSG. */
 static int read_words(json_object *o, SessionRecord *s)
 {
-    const char *stage, *policy, *usage;
+    const char *stage, *policy;
 
-    if (json_get_string(o, "stage", &stage) < 0 || json_get_string(o, "policy", &policy) < 0 ||
-        json_get_string(o, "usage", &usage) < 0)
+    if (json_get_string(o, "stage", &stage) < 0 || json_get_string(o, "policy", &policy) < 0)
         return -EBADMSG;
     s->stage = stage_from_string(stage);
     s->policy = policy_from_string(policy);
-    s->usage.source = usage_source_from_string(usage);
-    if ((s->stage != STAGE_BOOT && s->stage != STAGE_LOGIN) || (int)s->policy < 0 ||
-        (int)s->usage.source < 0)
+    if ((s->stage != STAGE_BOOT && s->stage != STAGE_LOGIN) || (int)s->policy < 0)
         return -EBADMSG;
     return read_flags(o, &s->flags);
 }
@@ -262,6 +269,26 @@ static int read_classes(json_object *o, PackUsage *u)
     return 0;
 }
 
+int pack_usage_read(json_object *o, PackUsage *ret)
+{
+    PackUsage u = pack_usage_empty();
+    const char *source;
+
+    if (json_get_string(o, "usage", &source) < 0)
+        return -EBADMSG;
+    u.source = usage_source_from_string(source);
+    if ((int)u.source < 0)
+        return -EBADMSG;
+    for (size_t i = 0; i < ELEMENTSOF(usage_numbers); i++)
+        if (json_object_object_get_ex(o, usage_numbers[i].key, NULL) &&
+            json_get_u64(o, usage_numbers[i].key, SESSION_UNKNOWN - 1,
+                         (uint64_t *)((char *)&u + usage_numbers[i].offset)) < 0)
+            return -EBADMSG;
+    CHECK(read_classes(o, &u));
+    *ret = u;
+    return 0;
+}
+
 int session_record_from_line(const char *line, size_t size, SessionRecord *ret)
 {
     SessionRecord s = session_record_empty(STAGE_BOOT);
@@ -283,7 +310,7 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret)
     if (r >= 0)
         r = read_numbers(o, &s);
     if (r >= 0)
-        r = read_classes(o, &s.usage);
+        r = pack_usage_read(o, &s.usage);
     if (r >= 0 && s.start_realtime_usec == SESSION_UNKNOWN)
         r = -EBADMSG;
     if (r >= 0)

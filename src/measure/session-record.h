@@ -4,6 +4,7 @@
 /* The times of one boot or login and the work of replay for it: one line of STATE/history.jsonl
  * (docs/formats.md). Pure: text in memory. */
 
+#include "base/json-util.h"
 #include "base/time-util.h"
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -56,6 +57,15 @@ typedef struct PackUsage {
     /* For each class: the number of files of the pack, and how many of these the session opened. */
     uint32_t planned[USAGE_CLASSES], opened[USAGE_CLASSES];
 } PackUsage;
+
+/* Returns a PackUsage in which nothing is known. */
+PackUsage pack_usage_empty(void);
+
+/* Adds the members `usage`, `hit_files`, … that are known. */
+void pack_usage_write(const PackUsage *u, JsonWriter *w);
+
+/* Reads these members; what is missing is unknown. 0 or -EBADMSG. */
+int pack_usage_read(json_object *o, PackUsage *ret);
 
 typedef struct SessionRecord {
     Stage stage;    /* boot or login */

@@ -159,7 +159,7 @@ peak() {
     history 1 1500 >"$HS_STATE/history.1.jsonl"
     history 1501 3000 >"$HS_STATE/history.jsonl"
     # Both files of starts have their full length.
-    for _ in {1..40}; do starts; done | head -c 260000 | sed '$d' >"$HS_STATE/launches.1.jsonl"
+    for _ in {1..80}; do starts; done | head -c 520000 | sed '$d' >"$HS_STATE/launches.1.jsonl"
     cp "$HS_STATE/launches.1.jsonl" "$HS_STATE/launches.jsonl"
     # No pack exists, so that the service looks into the model: of 1,000 applications, 84 MB of text.
     python3 -c 'import json

@@ -101,7 +101,14 @@ static void lines_come_back(void **state _unused_)
                       .files = 9,
                       .replayed = LAUNCH_CONTROL,
                       .boot_id = "0123456789abcdef0123456789abcdef",
-                      .packages_usec = 11},
+                      .packages_usec = 11,
+                      .policy = POLICY_CONCURRENT,
+                      .usage = {.source = USAGE_PER_FILE,
+                                .hit_files = 1,
+                                .hit_bytes = 4096,
+                                .waste_bytes = 0,
+                                .miss_bytes = SESSION_UNKNOWN},
+                      .kernel = "6.18.0-test"},
                  b;
     static const char *const bad[] = {
             "",
@@ -114,7 +121,11 @@ static void lines_come_back(void **state _unused_)
             "\"files\":1,\"replayed\":\"maybe\"}",
             "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
             "\"files\":1,\"replayed\":\"no\","
-            "\"boot_id\":\"0123456789abcdef0123456789abcdef0\"}"};
+            "\"boot_id\":\"0123456789abcdef0123456789abcdef0\"}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
+            "\"files\":1,\"replayed\":\"no\",\"policy\":\"maybe\"}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
+            "\"files\":1,\"replayed\":\"no\",\"usage\":\"per-byte\"}"};
     _cleanup_free_ char *line = NULL;
     size_t n;
 
@@ -126,6 +137,21 @@ static void lines_come_back(void **state _unused_)
                 a.replayed == b.replayed && a.start_realtime_usec == b.start_realtime_usec &&
                 a.packages_usec == b.packages_usec);
     assert_string_equal(a.boot_id, b.boot_id);
+    assert_string_equal(a.kernel, b.kernel);
+    assert_int_equal(a.policy, b.policy);
+    assert_int_equal(b.usage.source, USAGE_PER_FILE);
+    assert_int_equal(b.usage.hit_bytes, a.usage.hit_bytes);
+    assert_int_equal(b.usage.waste_bytes, a.usage.waste_bytes);
+    assert_int_equal(b.usage.miss_bytes, SESSION_UNKNOWN);
+    /* A line of an application without a set. */
+    a.policy = _POLICY_INVALID;
+    a.usage = pack_usage_empty();
+    free(line);
+    line = NULL;
+    assert_int_equal(launch_record_to_line(&a, &line, &n), 0);
+    assert_int_equal(launch_record_from_line(line, n - 1, &b), 0);
+    assert_int_equal(b.policy, _POLICY_INVALID);
+    assert_int_equal(b.usage.source, USAGE_NONE);
     /* If the time of the last upgrade is not known, the line can be read again, too. */
     a.packages_usec = USEC_INFINITY;
     free(line);

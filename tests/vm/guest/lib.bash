@@ -177,21 +177,24 @@ log_in() {
     return 1
 }
 
+# press_enter TRY, type_name TRY USER: what log_in runs
+press_enter() {
+    host screen "greeter-$1"
+    host key ret
+}
+
+type_name() {
+    host type "$2"
+    host key ret
+}
+
 # login_at_greeter USER: presses Enter; takes a picture of the screen before each press.
 login_at_greeter() {
-    press_enter() {
-        host screen "greeter-$1"
-        host key ret
-    }
     log_in "$1" 15 press_enter
 }
 
 # login_at_console USER: types the name; there are no passwords.
 login_at_console() {
-    type_name() {
-        host type "$2"
-        host key ret
-    }
     log_in "$1" 20 type_name
 }
 
