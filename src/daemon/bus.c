@@ -95,3 +95,14 @@ bool bus_property_is(const char *value, const char *word)
 {
     return value && strcmp(value, word) == 0;
 }
+
+bool bus_session_is_graphical(const BusProperties *p)
+{
+    return bus_property_is(p->type, "x11") || bus_property_is(p->type, "wayland") ||
+           bus_property_is(p->type, "mir");
+}
+
+bool bus_session_has_seat(const BusProperties *p)
+{
+    return p->seat && *p->seat;
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shared by the watchers of the system bus: names, the time limit of a call, and the reading of
- * replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of
+/* Shared by the watchers of the system bus and by is-login: names, the time limit of a call, and the
+ * reading of replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of
  * the stage machine (stages-decide.h) and pass them to a listener. They know nothing else about the
  * listener. Every call is asynchronous. */
 
@@ -16,6 +16,8 @@
 #define BUS_LOGIND          "org.freedesktop.login1"
 #define BUS_LOGIND_PATH     "/org/freedesktop/login1"
 #define BUS_LOGIND_MANAGER  "org.freedesktop.login1.Manager"
+#define BUS_LOGIND_SESSION  "org.freedesktop.login1.Session"
+#define BUS_SYSTEMD_UNIT    "org.freedesktop.systemd1.Unit"
 #define BUS_PROPERTIES      "org.freedesktop.DBus.Properties"
 #define BUS_REPLY_USEC      (20 * USEC_PER_SEC)
 
@@ -53,3 +55,7 @@ int bus_properties_read(sd_bus_message *m, BusProperties *ret);
 
 /* Returns true if the value is not NULL and equals the word. */
 bool bus_property_is(const char *value, const char *word);
+
+/* Returns true if a login session is graphical (its type is x11, wayland or mir), or has a seat. */
+bool bus_session_is_graphical(const BusProperties *p);
+bool bus_session_has_seat(const BusProperties *p);

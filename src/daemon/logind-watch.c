@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define LOGIND_SESSION "org.freedesktop.login1.Session"
 #define NO_SUCH_OBJECT "org.freedesktop.DBus.Error.UnknownObject"
 #define QUERIES_MAX \
     32U /* queries under way at once, because a bus limits the number of pending replies */
@@ -108,10 +107,9 @@ static int report_session(const LogindWatch *w, const char *path, const BusPrope
             .id = path,
             .uid = p->uid,
             .class = session_class_from_string(p->class),
-            .graphical = bus_property_is(p->type, "x11") || bus_property_is(p->type, "wayland") ||
-                         bus_property_is(p->type, "mir"),
+            .graphical = bus_session_is_graphical(p),
             .console = bus_property_is(p->type, "tty"),
-            .seat = p->seat && *p->seat,
+            .seat = bus_session_has_seat(p),
             .start = login_start_from_service(p->service),
     };
 
@@ -154,7 +152,7 @@ static int send_query(LogindWatch *w, Query *q)
 
     r = sd_bus_message_new_method_call(w->bus, &m, BUS_LOGIND, q->path, BUS_PROPERTIES, "GetAll");
     if (r >= 0)
-        r = sd_bus_message_append(m, "s", LOGIND_SESSION);
+        r = sd_bus_message_append(m, "s", BUS_LOGIND_SESSION);
     if (r >= 0)
         r = sd_bus_call_async(w->bus, &slot, m, on_properties, q, BUS_REPLY_USEC);
     sd_bus_message_unref(m);
@@ -219,7 +217,8 @@ static int on_session_changed(sd_bus_message *m, void *arg, sd_bus_error *error 
     LogindWatch *w = arg;
     const char *interface;
 
-    if (sd_bus_message_read(m, "s", &interface) >= 0 && strcmp(interface, LOGIND_SESSION) == 0) {
+    if (sd_bus_message_read(m, "s", &interface) >= 0 &&
+        strcmp(interface, BUS_LOGIND_SESSION) == 0) {
         (void)add_query(w, sd_bus_message_get_path(m), false);
         send_queries(w);
     }

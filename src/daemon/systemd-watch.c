@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define SYSTEMD_UNIT "org.freedesktop.systemd1.Unit"
 #define NO_SUCH_UNIT "org.freedesktop.systemd1.NoSuchUnit"
 
 typedef struct WatchedUnit {
@@ -50,7 +49,7 @@ static int on_unit(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 static void query_unit(WatchedUnit *u)
 {
     int r = sd_bus_call_method_async(u->w->bus, NULL, BUS_SYSTEMD, u->path, BUS_PROPERTIES,
-                                     "GetAll", on_unit, u, "s", SYSTEMD_UNIT);
+                                     "GetAll", on_unit, u, "s", BUS_SYSTEMD_UNIT);
 
     if (r < 0)
         log_debug_errno(r, "Cannot query %s, ignoring: %m", u->name);
@@ -62,7 +61,7 @@ static int on_unit_changed(sd_bus_message *m, void *arg, sd_bus_error *error _un
     const char *interface;
 
     if (u->path && sd_bus_message_read(m, "s", &interface) >= 0 &&
-        strcmp(interface, SYSTEMD_UNIT) == 0)
+        strcmp(interface, BUS_SYSTEMD_UNIT) == 0)
         query_unit(u);
     return 0;
 }

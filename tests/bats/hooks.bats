@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load logind
 
 # Makes copies of the hooks as they are installed, but below HS_TMP. PATH has a systemctl that
 # prints its arguments and then hangs until the test is over.
@@ -108,47 +109,57 @@ told() {
 
 # --- is-login ----------------------------------------------------------------------------------
 
-# sessions_are LINE…: sets the sessions that logind lists. Each LINE is "ID UID CLASS TYPE SEAT"
-# (SEAT "-": no seat). With GREETER=yes a greeter runs.
+# sessions_are LINE…: starts systemd and logind with these sessions. Each LINE is "ID UID CLASS TYPE SEAT"
+# (SEAT "-": no seat).
 sessions_are() {
-    printf '%s\n' "$@" >"$HS_TMP/sessions"
-    cat >"$HS_TMP/bin/loginctl" <<EOF
-#!/bin/sh
-case \$1 in
-list-sessions) awk '{ print \$1, \$2, "user", \$5 }' "$HS_TMP/sessions" ;;
-show-session) awk -v id="\$2" '\$1 == id { print "Class=" \$3 "\nType=" \$4 "\nSeat=" (\$5 == "-" ? "" : \$5) }' \
-    "$HS_TMP/sessions" ;;
-esac
-EOF
-    printf '#!/bin/sh\n[ "%s" = yes ]\n' "${GREETER:-no}" >"$HS_TMP/bin/systemctl"
-    chmod +x "$HS_TMP/bin/loginctl" "$HS_TMP/bin/systemctl"
+    local line
+    logind_setup
+    bus_start
+    fake_start
+    fake appear
+    for line; do
+        # shellcheck disable=SC2086 # the words of the line
+        fake new $line
+    done
 }
 
 is_login() {
-    PATH=$HS_TMP/bin:$PATH sh "$HS_BUILD/hooks/is-login" "$1"
+    timeout 60 "$HS_BUILD/src/daemon/is-login" "$@"
 }
 
 @test "is-login: the user at the greeter counts; lingering users, cron jobs and ssh do not" {
-    GREETER=yes
     sessions_are "c1 120 greeter wayland seat0" "1 1000 manager unspecified -" "2 1001 user tty -" \
         "3 1002 background unspecified -" "4 1003 user wayland seat0" "5 1004 user-early tty seat0" \
         "6 1005 user x11 -"
-    run -1 is_login 1000
-    run -1 is_login 1001
-    run -1 is_login 1002
+    fake manager active
+    run -1 is_login 1000 headstart-replay-login.service
+    run -1 is_login 1001 headstart-replay-login.service
+    run -1 is_login 1002 headstart-replay-login.service
+    run -1 is_login 100 headstart-replay-login.service
+    run -1 is_login 120 headstart-replay-login.service
     run -0 is_login 1003
     run -0 is_login 1004
-    run -0 is_login 1005
-    run -1 is_login 100
-    run -1 is_login 120
+    run ! grep -q stop "$HS_TMP/fake.log"
+    run -0 is_login 1005 headstart-replay-login.service
+    hs_wait 10 grep -qx 'stop replace headstart-replay-login.service' "$HS_TMP/fake.log"
     # Without a greeter every login counts, also on a console or over the network.
-    GREETER=no
-    sessions_are "2 1001 user tty -" "3 1002 background unspecified -"
+    fake manager inactive
     run -0 is_login 1001
     run -1 is_login 1002
-    # If there is no logind to query, every user counts.
-    printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/loginctl"
-    run -0 is_login 1002
+    fake manager not-found
+    run -0 is_login 1001
+    run -2 is_login
+    run -2 is_login x
+}
+
+@test "is-login: without logind every user counts, and a logind that does not answer is not awaited for long" {
+    sessions_are "1 1000 user x11 seat0"
+    fake silent
+    run -1 is_login 1000
+    fake disappear
+    run -0 is_login 1000
+    hs_kill "$HS_BUS"
+    run -0 is_login 1000
 }
 
 # --- install-hooks -----------------------------------------------------------------------------

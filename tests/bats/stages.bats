@@ -3,48 +3,17 @@
 # logind.
 
 load helpers
+load logind
 bats_require_minimum_version 1.5.0
 
 setup() {
     hs_setup
-    FAKE=$HS_BUILD/tests/tools/tool-fake-logind
-    need_binary "$HEADSTARTD" "$HEADSTART" "$FAKE"
-    need_command jq python3 dbus-daemon
+    logind_setup
+    need_binary "$HEADSTARTD" "$HEADSTART"
+    need_command jq python3
     hs_filesystem ext4 64
     HS_RUN=$HS_TMP/run
     NOTIFY=$HS_TMP/recorder.notify
-    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HS_TMP/bus
-}
-
-# Starts a bus that allows everything to every user. Sets BUS.
-bus_start() {
-    hs_bus_start "$HS_TMP/bus" <<END
-<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
-<allow eavesdrop="false"/><allow receive_sender="*"/></policy>
-END
-    BUS=$HS_BUS
-}
-
-# Starts tool-fake-logind, which appears on the bus only after `fake appear`.
-fake_start() {
-    # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
-    # coprocess has already set them. The previous coprocess is therefore ended before the next one
-    # starts.
-    [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
-    coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
-    # shellcheck disable=SC2154 # set by coproc
-    hs_defer hs_kill "$FAKE_IO_PID"
-}
-
-# fake COMMAND…: sends a command to tool-fake-logind and waits until it is done.
-fake() {
-    local answer
-    echo "$*" >&"${FAKE_IO[1]}"
-    read -r -t 10 answer <&"${FAKE_IO[0]}"
-    [ "$answer" = "done" ] || {
-        echo "# fake $*: $answer $(cat "$HS_TMP/fake.log")" >&2
-        return 1
-    }
 }
 
 # recorder_start [OPTION…]: starts headstartd --stage=auto and waits for its first status. Sets RECORDER.

@@ -203,22 +203,24 @@ static const sd_bus_vtable session_table[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* Prints the call. */
-static int start_unit(sd_bus_message *m, void *arg, sd_bus_error *error)
+/* Prints a call of StartUnit or StopUnit. */
+static int queue_unit(sd_bus_message *m, void *arg, sd_bus_error *error)
 {
     const char *unit, *mode;
     int r = sd_bus_message_read(m, "ss", &unit, &mode);
 
     if (r < 0)
         return r;
-    fprintf(stderr, "start %s %s\n", mode, unit);
+    fprintf(stderr, "%s %s %s\n",
+            sd_bus_message_is_method_call(m, NULL, "StopUnit") ? "stop" : "start", mode, unit);
     return sd_bus_reply_method_return(m, "o", "/org/freedesktop/systemd1/job/1");
 }
 
 static const sd_bus_vtable systemd_table[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Subscribe", NULL, NULL, subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("StartUnit", "ss", "o", start_unit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("StartUnit", "ss", "o", queue_unit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("StopUnit", "ss", "o", queue_unit, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("LoadUnit", "s", "o", load_unit, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, 0),
         SD_BUS_PROPERTY("FirmwareTimestampMonotonic", "t", get_stamp, 0, 0),

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* is-login UID [UNIT]: succeeds if the user has a login session. Then stops UNIT.
+ *
+ * systemd starts user@UID.service, and with it the replay for the user, also for users who linger,
+ * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login.
+ * Succeeds, too, if there is no logind. Each login waits for this program, so it asks as little as
+ * possible. */
+
+#include "daemon/bus.h"
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DISPLAY_MANAGER "display-manager.service"
+
+/* After this time the user does not count as logged in. */
+#define ANSWER_USEC (15 * USEC_PER_SEC)
+
+typedef enum Login {
+    LOGIN_NO,
+    LOGIN_REMOTE, /* no seat and no screen: counts only on a machine without a greeter */
+    LOGIN_YES,
+} Login;
+
+typedef struct Question {
+    sd_bus *bus;
+    usec_t deadline; /* CLOCK_MONOTONIC */
+} Question;
+
+static void reply_unref(sd_bus_message **m)
+{
+    sd_bus_message_unref(*m);
+}
+#define _cleanup_reply_ _cleanup_(reply_unref)
+
+/* Calls a method whose only argument, if any, is a string. The caller frees *ret. */
+static int call(const Question *q, const char *service, const char *path, const char *interface,
+                const char *method, const char *argument, sd_bus_message **ret)
+{
+    _cleanup_reply_ sd_bus_message *m = NULL;
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+
+    if (now >= q->deadline)
+        return -ETIMEDOUT;
+    CHECK(sd_bus_message_new_method_call(q->bus, &m, service, path, interface, method));
+    if (argument)
+        CHECK(sd_bus_message_append(m, "s", argument));
+    CHECK(sd_bus_message_set_auto_start(m, false));
+    return sd_bus_call(q->bus, m, q->deadline - now, NULL, ret);
+}
+
+static Login login_of_session(const Question *q, const char *path)
+{
+    _cleanup_reply_ sd_bus_message *m = NULL;
+    BusProperties p;
+
+    if (call(q, BUS_LOGIND, path, BUS_PROPERTIES, "GetAll", BUS_LOGIND_SESSION, &m) < 0 ||
+        bus_properties_read(m, &p) < 0 || session_class_from_string(p.class) != SESSION_CLASS_USER)
+        return LOGIN_NO;
+    return bus_session_is_graphical(&p) || bus_session_has_seat(&p) ? LOGIN_YES : LOGIN_REMOTE;
+}
+
+static bool display_manager_runs(const Question *q)
+{
+    _cleanup_reply_ sd_bus_message *unit = NULL, *m = NULL;
+    const char *path;
+    BusProperties p;
+
+    return call(q, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER, "LoadUnit", DISPLAY_MANAGER,
+                &unit) >= 0 &&
+           sd_bus_message_read(unit, "o", &path) >= 0 &&
+           call(q, BUS_SYSTEMD, path, BUS_PROPERTIES, "GetAll", BUS_SYSTEMD_UNIT, &m) >= 0 &&
+           bus_properties_read(m, &p) >= 0 && bus_property_is(p.active_state, "active");
+}
+
+static bool is_login(const Question *q, uint32_t uid)
+{
+    _cleanup_reply_ sd_bus_message *m = NULL;
+    const char *id, *name, *seat, *path;
+    Login login = LOGIN_NO;
+    uint32_t owner;
+    int r = call(q, BUS_LOGIND, BUS_LOGIND_PATH, BUS_LOGIND_MANAGER, "ListSessions", NULL, &m);
+
+    if (r < 0)
+        return r != -ETIMEDOUT;
+    if (sd_bus_message_enter_container(m, 'a', "(susso)") < 0)
+        return true;
+    while (login != LOGIN_YES &&
+           sd_bus_message_read(m, "(susso)", &id, &owner, &name, &seat, &path) > 0)
+        if (owner == uid)
+            login = MAX(login, login_of_session(q, path));
+    return login == LOGIN_YES || (login == LOGIN_REMOTE && !display_manager_runs(q));
+}
+
+/* Does not wait until the unit has stopped. */
+static void stop_unit(const Question *q, const char *unit)
+{
+    if (sd_bus_call_method_async(q->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER,
+                                 "StopUnit", NULL, NULL, "ss", unit, "replace") >= 0)
+        sd_bus_flush(q->bus);
+}
+
+int main(int argc, char *argv[])
+{
+    Question q = {.deadline = clock_now(CLOCK_MONOTONIC) + ANSWER_USEC};
+    uint64_t uid;
+    bool login;
+
+    if (argc < 2 || argc > 3 || parse_u64(argv[1], &uid) < 0 || uid >= UID_INVALID) {
+        fputs("is-login: usage: is-login UID [UNIT]\n", stderr);
+        return 2;
+    }
+    if (sd_bus_open_system(&q.bus) < 0)
+        return EXIT_SUCCESS;
+    login = is_login(&q, (uint32_t)uid);
+    if (login && argc == 3)
+        stop_unit(&q, argv[2]);
+    sd_bus_flush_close_unref(q.bus);
+    return login ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# A private system bus, on which tool-fake-logind stands in for systemd and logind. A file that loads this
+# also loads helpers.
+
+# Call it in setup().
+logind_setup() {
+    FAKE=$HS_BUILD/tests/tools/tool-fake-logind
+    need_binary "$FAKE"
+    need_command dbus-daemon
+    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HS_TMP/bus
+}
+
+# Starts a bus that allows everything to every user. Sets BUS.
+bus_start() {
+    hs_bus_start "$HS_TMP/bus" <<END
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
+<allow eavesdrop="false"/><allow receive_sender="*"/></policy>
+END
+    # shellcheck disable=SC2034 # used by the tests
+    BUS=$HS_BUS
+}
+
+# Starts tool-fake-logind, which appears on the bus only after `fake appear`.
+fake_start() {
+    # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
+    # coprocess has already set them. The previous coprocess is therefore ended before the next one
+    # starts.
+    [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
+    coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
+    # shellcheck disable=SC2154 # set by coproc
+    hs_defer hs_kill "$FAKE_IO_PID"
+}
+
+# fake COMMAND…: sends a command to tool-fake-logind and waits until it is done.
+fake() {
+    local answer
+    echo "$*" >&"${FAKE_IO[1]}"
+    read -r -t 10 answer <&"${FAKE_IO[0]}"
+    [ "$answer" = "done" ] || {
+        echo "# fake $*: $answer $(cat "$HS_TMP/fake.log")" >&2
+        return 1
+    }
+}
