@@ -498,6 +498,7 @@ has_page() {
     run -0 bash -c "grep -rhA12 '^executable(' src --include=meson.build | sed -n \"s/^executable('\([a-z-]*\)'.*/\1/p\""
     [ "${#lines[@]}" -ge 5 ]
     for name in "${lines[@]}"; do
+        [ "$name" = is-login ] && continue # in headstart-hooks(8)
         has_page "$name" || { echo "no man page: $name"; return 1; }
     done
     for f in units/*.in; do
@@ -510,7 +511,7 @@ has_page() {
         done
     done
     # headstart-hooks(8) names each script of hooks/meson.build.
-    for name in $(sed -n "s/^foreach script : \[\(.*\)\]/\1/p" hooks/meson.build | tr -d "',") rebuild-initrd; do
+    for name in $(sed -n "s/^foreach script : \[\(.*\)\]/\1/p" hooks/meson.build | tr -d "',") rebuild-initrd is-login; do
         grep -qE "^\\.B.*\b$name\b" docs/man/headstart-hooks.8 || { echo "headstart-hooks(8): no $name"; return 1; }
     done
     # Each page refers only to pages that exist, and names the version of this release.
