@@ -80,6 +80,7 @@ inject() {
     # The margin is larger than the default, because the machine that runs the tests may be busy. It
     # is smaller than the time that a late read takes beyond the deadline, so a boot that waits for
     # such a read still fails the test.
+    hs_own_cache # it drops caches
     "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD" --margin=0.9
 }
 

@@ -103,6 +103,17 @@ resident() {
     done
 }
 
+# was_resident FILE…: checks that each of the files was in memory in a call of this function, because a
+# memory reclaimer may drop the first file before the last one is read. Begin with SEEN=().
+was_resident() {
+    local f
+    for f; do
+        [[ " ${SEEN[*]} " == *" $f "* ]] && continue
+        resident "$f" && SEEN+=("$f")
+    done
+    [ ${#SEEN[@]} -eq $# ]
+}
+
 idle() {
     dumped ".prefetch.working == 0 and .prefetch.n_passes > ${1:-0} and .prefetch.pass_missing_bytes == 0"
 }
@@ -111,11 +122,12 @@ not_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$1" | tr -d ' ')" -eq 0 ]
 }
 
-# prefetched FILE…: runs the first application, and waits until these files are in memory. If they
-# are not in memory after ten seconds, the session is ended, so that another attempt can start.
+# prefetched FILE…: runs the first application, and waits until each of these files was in memory. If
+# that did not happen in time, the session is ended, so that another attempt can start.
 prefetched() {
+    SEEN=()
     as_user /bin/first /data/a >/dev/null
-    hs_wait 10 resident "$@" && return
+    hs_wait 10 was_resident "$@" && return
     session_stop
     return 1
 }
@@ -274,7 +286,8 @@ steady() {
     mount -o relatime,no_prefetch_block_bitmaps "$HS_LOOP" "$HS_MNT"
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    SEEN=()
+    hs_wait 30 was_resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     hs_wait 30 dumped '.prefetch.working == 0 and .prefetch.read_bytes > 4700000'
     pin
     reads=$(hs_reads)
@@ -303,7 +316,8 @@ steady() {
     # stay.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
-    hs_wait 30 resident bin/second data/b/2
+    SEEN=()
+    hs_wait 30 was_resident bin/second data/b/2
     hs_wait 30 idle
     not_resident data/b/1
     [ "$(jq .n_learned "$DUMP")" -ge 2 ]
@@ -382,7 +396,8 @@ END
     hs_cold
     session_start
     as_user /bin/first /data/a >/dev/null
-    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3
+    SEEN=()
+    hs_wait 30 was_resident bin/second data/b/1 data/b/2 data/b/3
     session_stop
     [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
     # The chains of this session are saved nevertheless.
@@ -442,7 +457,8 @@ END
     hs_drop_caches
     session_start
     chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
-    hs_wait 30 resident bin/second data/b/3
+    SEEN=()
+    hs_wait 30 was_resident bin/second data/b/3
     hs_wait 30 idle
     [ "$(jq .prefetch.n_skipped "$DUMP")" -ge 3 ]
     session_stop
