@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shared by the watchers of the system bus and by is-login: names, the time limit of a call, and the
- * reading of replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of
- * the stage machine (stages-decide.h) and pass them to a listener. They know nothing else about the
- * listener. Every call is asynchronous. */
+/* Shared by the watchers of the system bus and by is-login: names, the time limit of a call, and
+ * the reading of replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies
+ * into events of the stage machine (stages-decide.h) and pass them to a listener. They know nothing
+ * else about the listener. Every call is asynchronous. */
 
 #include "daemon/stages-decide.h"
 
