@@ -34,6 +34,7 @@
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
+#include "state/state.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -91,6 +92,8 @@ static int change_stage(Daemon *d, const StageChange *c)
 {
     int r = 0;
 
+    if (c->next == STAGE_LOGIN)
+        recorder_note_login(d->recorder, c->uid);
     recording_stage_end(&d->recording, c->drop, c->settled_ago);
     d->recording.automatic = c->automatic;
     if (c->next == STAGE_LOGIN)
@@ -247,14 +250,25 @@ static int restore_read_ahead(const char *run)
     return r < 0 ? log_error_errno(r, "headstartd: cannot restore read-ahead: %m") : 0;
 }
 
+/* Makes the runtime directory. If another user has prepared it, or if it cannot be made, the daemon
+ * runs without one. Then it does not lower read-ahead either, because nothing would restore it. */
+static void make_runtime_directory(Arguments *a)
+{
+    _cleanup_close_ int fd = -EBADF;
+    int r = a->run ? state_directory_open(a->run, true, &fd) : 0;
+
+    if (r >= 0)
+        return;
+    log_warning_errno(r, "headstartd: %s cannot be used, continuing without it: %m", a->run);
+    a->run = a->recorder.run_dir = NULL;
+}
+
 static int set_up(Daemon *d)
 {
     Arguments *a = &d->arguments;
     int r;
 
-    /* Without a runtime directory read-ahead is not lowered, because nothing would restore it. */
-    if (a->run && make_directories(a->run, 0700) < 0)
-        a->recorder.run_dir = NULL;
+    make_runtime_directory(a);
     if (a->automatic) {
         r = rerecord_read(a->state, clock_now(CLOCK_REALTIME), &d->recording.rerecord);
         if (r < 0)
