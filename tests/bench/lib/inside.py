@@ -3,6 +3,7 @@ headstart's programs have done, and D-Bus reports the state of headstart's units
 files lies on the simulated disk."""
 
 import json
+import subprocess
 import time
 
 from .commands import BenchError, run
@@ -38,7 +39,7 @@ class Inside:
             if self.machine.process.poll() is not None:
                 raise BenchError(f"the machine went off while {what} was awaited")
             if time.monotonic() > end:
-                raise BenchError(f"{what}: not within {timeout} s")
+                raise BenchError(f"{what}: not within {timeout} s; {self.recorder()}")
             time.sleep(POLL_S)
 
     def wait_file(self, name, timeout):
@@ -84,6 +85,16 @@ class Inside:
     def unit(self, unit, interface, *names):
         """Returns properties of a unit: name -> value."""
         return dict(zip(names, self._busctl("get-property", unit_path(unit), interface, *names)))
+
+    def recorder(self):
+        """Returns one line with what headstartd says that it waits for."""
+        name = "headstart-record.service"
+        try:
+            state = self.unit(name, "Unit", "ActiveState")["ActiveState"]
+            status = self.unit(name, "Service", "StatusText")["StatusText"]
+        except (BenchError, OSError, subprocess.TimeoutExpired) as e:
+            return f"{name} cannot be asked: {e}"
+        return f"{name} is {state}, status: {status or 'none'}"
 
     def failed_units(self):
         """Returns the names of headstart's failed units."""
