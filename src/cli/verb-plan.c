@@ -169,7 +169,8 @@ static bool is_current(const Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
 
-    return cli_state_open(c, false, &fd) >= 0 && packs_are_current(fd, c->system_fd, c->root);
+    return cli_state_open(c, false, &fd) >= 0 &&
+           packs_are_current(fd, config_changed_nsec(c->system_fd), c->root);
 }
 
 /* Makes the requested packs. If all packs are requested, removes the packs of users and

@@ -120,9 +120,17 @@ static int print(const Context *c, const Request *q)
 
     if (c->json != JSON_OFF)
         return cli_print_json(c, columns, q->now ? "now" : "next-boot", (int)q->exact);
-    if (!c->quiet)
-        puts(q->now ? "Recording now: headstart-record.service is restarted."
-                    : "The next boot will be recorded without replay.");
+    if (c->quiet)
+        return 0;
+    if (q->now) {
+        puts("Recording now: headstart-record.service is restarted.");
+        return 0;
+    }
+    fputs("The next ", stdout);
+    for (Stage s = 0, n = 0; s < _STAGE_MAX; s++)
+        if (q->stages & 1U << s)
+            printf("%s%s", n++ == 0 ? "" : q->stages >> s > 1 ? ", " : " and ", stage_to_string(s));
+    puts(" will be recorded without replay.");
     return 0;
 }
 

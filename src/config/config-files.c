@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/rooted.h"
+#include "base/time-util.h"
 #include "config/config-internal.h"
 
 #include <dirent.h>
@@ -284,4 +285,38 @@ int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
         sources = (ConfigSources){0};
     }
     return 0;
+}
+
+/* --- their changes ---------------------------------------------------------------------------- */
+
+static uint64_t changed_at(int root_fd, const char *path)
+{
+    _cleanup_close_ int fd = rooted_open(root_fd, path, O_PATH | O_CLOEXEC);
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 ? timespec_nsec(&st.st_mtim) : 0;
+}
+
+uint64_t config_changed_nsec(int root_fd)
+{
+    _cleanup_(drop_ins_done) DropIns drop_ins = {0};
+    uint64_t newest = 0;
+    char path[PATH_MAX];
+
+    for (unsigned i = 0; i < ELEMENTSOF(directories); i++) {
+        snprintf(path, sizeof(path), "%s/headstart.conf", directories[i]);
+        newest = MAX(newest, changed_at(root_fd, path));
+        /* The time of the directory changes when a drop-in is removed. */
+        snprintf(path, sizeof(path), "%s/headstart.conf.d", directories[i]);
+        newest = MAX(newest, changed_at(root_fd, path));
+        if (list_drop_ins(root_fd, i, &drop_ins) < 0)
+            return UINT64_MAX;
+    }
+    for (size_t i = 0; i < drop_ins.n; i++) {
+        const DropIn *d = &drop_ins.items[i];
+
+        snprintf(path, sizeof(path), "%s/headstart.conf.d/%s", directories[d->directory], d->name);
+        newest = MAX(newest, changed_at(root_fd, path));
+    }
+    return newest;
 }

@@ -84,6 +84,10 @@ Config config_default(void);
 int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
                 ConfigSources *ret_sources);
 
+/* Returns the time of the last change of any of these files, or of a directory of drop-ins, in
+ * nanoseconds of the wall clock; 0 if there is none. Returns UINT64_MAX if memory runs out. */
+uint64_t config_changed_nsec(int root_fd);
+
 /* Return section and name of a key by its index, which is below CONFIG_KEYS. */
 const char *config_section(size_t index);
 const char *config_key(size_t index);

@@ -163,20 +163,16 @@ bool packs_exist(int state_fd)
     return false;
 }
 
-bool packs_are_current(int state_fd, int system_fd, const char *root)
+bool packs_are_current(int state_fd, uint64_t config_nsec, const char *root)
 {
-    static const char *const config[] = {HEADSTART_SYSCONF_DIR "/headstart.conf",
-                                         HEADSTART_SYSCONF_DIR "/headstart.conf.d"};
     uint64_t planned = UINT64_MAX, newest;
     _cleanup_free_ char *shipped = NULL;
 
     if (asprintf(&shipped, "%s" HEADSTART_DATA_DIR "/default.model",
                  strcmp(root, "/") == 0 ? "" : root) < 0)
         return false;
-    newest = MAX(changed_at(state_fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
-    for (size_t i = 0; i < ELEMENTSOF(config); i++)
-        /* Below another root the path must be relative, so the leading slash is left out. */
-        newest = MAX(newest, changed_at(system_fd, config[i] + (system_fd != AT_FDCWD)));
+    newest = MAX(config_nsec, changed_at(state_fd, STATE_MODEL));
+    newest = MAX(newest, changed_at(AT_FDCWD, shipped));
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         uint64_t at = state_pack_name(stage) ? changed_at(state_fd, state_pack_name(stage)) : 0;
 

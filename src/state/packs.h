@@ -60,5 +60,6 @@ int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack 
 bool packs_exist(int state_fd);
 
 /* Returns true if packs for everyone exist and none of them is older than the model, the model
- * below `root` that the distribution ships, and the configuration below `system_fd`. */
-bool packs_are_current(int state_fd, int system_fd, const char *root);
+ * below `root` that the distribution ships, and the last change of the configuration
+ * (config_changed_nsec()). */
+bool packs_are_current(int state_fd, uint64_t config_nsec, const char *root);

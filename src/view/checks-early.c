@@ -14,7 +14,7 @@
 
 #define INIT_PROGRAM HEADSTART_LIBEXEC_DIR "/headstart-init"
 #define COST         "what systemd itself reads, a third of a cold boot, is not replayed"
-#define REBUILD      HEADSTART_LIBEXEC_DIR "/rebuild-initrd, then reboot"
+#define REBUILD      HEADSTART_LIBEXEC_DIR "/rebuild-initrd $(uname -r), then reboot"
 
 static bool get_status(const Context *c, const char *path, struct stat *ret)
 {

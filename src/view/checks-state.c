@@ -61,9 +61,10 @@ static void check_set_aside(Checks *checks, const Context *c, int state_fd)
 
     if (n_state + n_traces == 0)
         return;
-    if (asprintf(&remedy, "journalctl -t headstartd, then rm%s%s%s%s%s%s", n_state > 0 ? " " : "",
-                 n_state > 0 ? c->state : "", n_state > 0 ? "/*.bad" : "", n_traces > 0 ? " " : "",
-                 n_traces > 0 ? c->state : "", n_traces > 0 ? "/" STATE_TRACES "/*.bad" : "") < 0) {
+    if (asprintf(&remedy, "journalctl -t headstartd -t headstart, then rm%s%s%s%s%s%s",
+                 n_state > 0 ? " " : "", n_state > 0 ? c->state : "", n_state > 0 ? "/*.bad" : "",
+                 n_traces > 0 ? " " : "", n_traces > 0 ? c->state : "",
+                 n_traces > 0 ? "/" STATE_TRACES "/*.bad" : "") < 0) {
         checks->failed = true;
         return;
     }

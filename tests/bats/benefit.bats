@@ -313,11 +313,11 @@ planned() {
     rm "$HS_STATE/login.pack"
     : >"$HS_STATE/boot.pack.bad"
     result set-aside note
-    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd, then rm \($s)/*.bad")' <<<"$output"
+    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd -t headstart, then rm \($s)/*.bad")' <<<"$output"
     mkdir "$HS_STATE/traces"
     : >"$HS_STATE/traces/x.bad"
     result set-aside note
-    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd, then rm \($s)/*.bad \($s)/traces/*.bad")' <<<"$output"
+    jq -e --arg s "$HS_STATE" 'any(.[]; .remedy == "journalctl -t headstartd -t headstart, then rm \($s)/*.bad \($s)/traces/*.bad")' <<<"$output"
     rm -r "$HS_STATE/traces"
     : >"$HS_STATE/rerecord-login"
     result request note

@@ -76,6 +76,17 @@ plan() {
     touch -d tomorrow "$HS_TMP/root/etc/headstart/headstart.conf"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
     [[ $output == *"boot "* ]]
+    # An editor that writes a drop-in in place does not change its directory.
+    touch -d yesterday "$HS_TMP/root/etc/headstart/headstart.conf"
+    mkdir -p "$HS_TMP/root/usr/lib/headstart/headstart.conf.d"
+    touch "$HS_TMP/root/usr/lib/headstart/headstart.conf.d/10-own.conf"
+    touch -d yesterday "$HS_TMP/root/usr/lib/headstart/headstart.conf.d"
+    touch -d yesterday "$HS_TMP/root/usr/lib/headstart/headstart.conf.d/10-own.conf"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
+    [ -z "$output" ]
+    touch -d tomorrow "$HS_TMP/root/usr/lib/headstart/headstart.conf.d/10-own.conf"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
+    [[ $output == *"boot "* ]]
 }
 
 @test "plan: a pack for each user, and one for any user" {

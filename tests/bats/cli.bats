@@ -199,8 +199,13 @@ JSON
 }
 
 @test "rerecord leaves a flag for headstartd, which only root can see" {
+    run -0 hs rerecord --stage=login
+    [ "$output" = "The next login will be recorded without replay." ]
+    run -0 hs rerecord --stage=login,boot,session
+    [ "$output" = "The next boot, login and session will be recorded without replay." ]
+    rm "$HS_STATE"/rerecord-*
     run -0 hs rerecord
-    [[ $output == *"next boot"* ]]
+    [ "$output" = "The next boot and login will be recorded without replay." ]
     jq -e '. == {"exact": false}' "$HS_STATE/rerecord-boot"
     jq -e '. == {"exact": false}' "$HS_STATE/rerecord-login"
     [ "$(stat -c %a "$HS_STATE")" = 700 ]

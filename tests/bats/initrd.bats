@@ -172,13 +172,17 @@ END
     stub_command update-initramfs 'echo building'
     DPKG_MAINTSCRIPT_PACKAGE=headstart PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]
+    PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-13-amd64
     rm "$HS_TMP/bin/update-initramfs"
     PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]
+    PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-13-amd64
     was_done <<'END'
 update-initramfs -u
 update-initramfs -u
+update-initramfs -u -k 6.1.0-13-amd64
 dracut --quiet --force --regenerate-all
+dracut --quiet --force --kver 6.1.0-13-amd64
 END
     # Without a tool there is nothing to build.
     rm "$HS_TMP/bin/dracut"
