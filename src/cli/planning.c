@@ -364,10 +364,13 @@ static void log_policy(const PackJob *j)
  * reported. */
 static int request_exact_recording(const Planning *p, const PackJob *j)
 {
+    char name[RERECORD_NAME_MAX];
     unsigned kb = 0;
     int r;
 
+    /* An administrator's request for this boot stays as it is. */
     if (strcmp(p->root, "/") != 0 || p->c->config.control_interval == 0 ||
+        faccessat(p->state_fd, rerecord_name(name, STAGE_BOOT), F_OK, 0) == 0 ||
         !exact_recording_is_due(j->content->policy, p->n_boots_replayed, p->boot_recorded,
                                 p->boot_exact, clock_now(CLOCK_REALTIME)))
         return 0;

@@ -3,9 +3,9 @@
 /* is-login UID [UNIT]: succeeds if the user has a login session. Then stops UNIT.
  *
  * systemd starts user@UID.service, and with it the replay for the user, also for users who linger,
- * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login.
- * Succeeds, too, if there is no logind. Each login waits for this program, so it asks as little as
- * possible. */
+ * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login. The
+ * program also succeeds if there is no logind. Each login waits for this program, so it asks as
+ * little as possible. */
 
 #include "daemon/bus.h"
 
@@ -13,8 +13,10 @@
 #include "base/macros.h"
 #include "base/parse.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define DISPLAY_MANAGER "display-manager.service"
 
@@ -97,6 +99,19 @@ static bool is_login(const Question *q, uint32_t uid)
     return login == LOGIN_YES || (login == LOGIN_REMOTE && !display_manager_runs(q));
 }
 
+static void on_alarm(int signal)
+{
+    _exit(EXIT_FAILURE);
+}
+
+/* Ends this program after ANSWER_USEC. The deadline of a call does not include the time for
+ * connecting to the bus, and flushing has no deadline. */
+static void limit_time(void)
+{
+    (void)sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL);
+    (void)alarm(ANSWER_USEC / USEC_PER_SEC);
+}
+
 /* Does not wait until the unit has stopped. */
 static void stop_unit(const Question *q, const char *unit)
 {
@@ -115,6 +130,7 @@ int main(int argc, char *argv[])
         fputs("is-login: usage: is-login UID [UNIT]\n", stderr);
         return 2;
     }
+    limit_time();
     if (sd_bus_open_system(&q.bus) < 0)
         return EXIT_SUCCESS;
     login = is_login(&q, (uint32_t)uid);

@@ -277,7 +277,7 @@ static int set_up(Daemon *d)
         log_rerecord(&d->recording.rerecord);
         /* headstart-init lowers read-ahead for the recording of a boot, and does not know that its
          * request has expired. */
-        if (!d->recording.rerecord.stages[STAGE_BOOT].exact)
+        if (a->run && !d->recording.rerecord.stages[STAGE_BOOT].exact)
             (void)restore_read_ahead(a->run);
     }
     r = block_signals();

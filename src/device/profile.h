@@ -27,12 +27,11 @@ typedef struct DeviceProfile {
  * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
 
-/* How headstart-replay reads from a disk: so many threads, and together at most so many bytes and
- * requests in flight. */
+/* How headstart-replay reads from a disk. */
 typedef struct DeviceEngine {
-    uint64_t window_bytes;
-    unsigned n_workers;
-    uint32_t window_requests;
+    uint64_t window_bytes;    /* the most bytes in flight, of all threads together */
+    unsigned n_workers;       /* threads */
+    uint32_t window_requests; /* the most requests in flight, of all threads together */
 } DeviceEngine;
 
 /* Returns how a disk of the class is read. */

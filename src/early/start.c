@@ -254,7 +254,8 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     if (r < 0)
         log_warning_errno(r, "headstart-init: the recording begins later: %m");
     if (!early_may_replay(root_fd)) {
-        if ((size_t)snprintf(marker, sizeof(marker), "%s/" RECORD_MARKER, o->run) < sizeof(marker))
+        if (r >= 0 &&
+            (size_t)snprintf(marker, sizeof(marker), "%s/" RECORD_MARKER, o->run) < sizeof(marker))
             (void)mark(marker); /* `headstart doctor` then reports no fault */
         _exit(EXIT_SUCCESS);
     }

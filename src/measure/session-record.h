@@ -112,8 +112,8 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 bool session_was_replayed(const SessionRecord *s);
 
 const char *usage_source_to_string(UsageSource s);
-/* Returns "file" or "page": that of which hits and waste are whole multiples. Misses are always
- * observed per page. NULL: nothing was observed. */
+/* Returns the unit in which hits and waste were observed, "file" or "page"; NULL if nothing was
+ * observed. Misses are always observed per page. */
 const char *usage_source_unit(UsageSource s);
 UsageSource usage_source_from_string(const char *s);
 /* Returns the word for a flag: "exact" for SESSION_EXACT. NULL: `flag` is not a single flag. */

@@ -26,8 +26,9 @@ double cost_mean_move_usec(const DeviceProfile *d);
 double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size);
 
 /* Cuts a sequence to the part that must be done before the last byte of the sequence can be
- * requested, if at most `window_bytes` bytes are in flight: leaves out so many bytes at its end.
- * Returns the number of requests that remain, of which the last may have become shorter. */
+ * requested, if at most `window_bytes` bytes are in flight: the part without the last
+ * `window_bytes` bytes. Returns the number of requests that remain, of which the last may have
+ * become shorter. */
 size_t cost_sequence_cut(Range *requests, size_t n, uint64_t window_bytes);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller

@@ -24,8 +24,6 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
-/* The file in the runtime directory that contains the original values of read-ahead. */
-
 /* The time between two samples of metadata in a session. A session may last for hours, no pack
  * replays it, and a sample of a large device takes milliseconds. In other stages metadata is
  * sampled with each round of the files. */
@@ -229,9 +227,10 @@ void recorder_drop_interval(Recorder *recorder)
     recorder->stage.interval = false;
 }
 
-/* Returns true if a pack of the stage is replayed. Pages and metadata are then not sampled, because
- * samples would show what replay has read, and the model learns neither from such a stage
- * (model-learn.c). The recorder would take processor time from the session that it observes. */
+/* Returns true if a pack of the stage is replayed. Pages and metadata are then not sampled: samples
+ * would show what replay has read, and would take processor time from the session. The model
+ * ignores the metadata of such a stage. It uses the pages only for files of which it knows no
+ * better ones (model-learn.c), and for these the trace builder reads them once, at the end. */
 static bool is_replayed(Recorder *recorder, usec_t now)
 {
     StageRecord *s = &recorder->stage;

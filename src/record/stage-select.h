@@ -8,8 +8,8 @@
 #include "record/processes.h"
 #include "record/user-shares.h"
 
-/* The users whose accesses belong to a stage. No other user can put a file of root into the packs
- * of that stage. */
+/* The users whose accesses belong to a stage. The process connector reports the user of each
+ * process, so that with it no other user can put a file of root into the packs of that stage. */
 typedef struct StageUsers {
     bool all;     /* every user */
     uint32_t uid; /* if not `all`: root, system accounts and this user; UID_INVALID: no such user */
@@ -21,7 +21,8 @@ typedef struct StageUsers {
 StageUsers stage_users_of(Stage stage, uint32_t uid);
 
 /* Returns true if what this user opens or runs belongs to the stage. An unknown user (UID_INVALID)
- * counts as root, because the processes that end before they are seen are mostly those of root. */
+ * belongs to every stage: without the connector, processes that end before they are seen have no
+ * known user, and in a boot most of them are those of root. */
 bool stage_users_include(StageUsers u, uint32_t uid);
 
 /* Like stage_users_include(), for a row of the shares. If all rows are taken, row 0 belongs to no

@@ -19,16 +19,17 @@
  * - lifetime: the smaller of a short and a long average of
  *   inactive bytes of the page cache / (evicted + refaulted bytes per second).
  *   That is Little's law, because a page that nobody has used leaves the inactive list at its end.
- * A refaulted page counts twice: it was evicted, and its return evicts another page. The lifetime
- * is at most READ_WINDOW_LIFETIME_USEC, which is also its value while nothing is evicted. It falls
- *   with the share of time in which tasks wait for memory, and is 0 from READ_WINDOW_STALL_MAX on.
+ *   A refaulted page counts twice: it was evicted, and its return evicts another page. The lifetime
+ *   is at most READ_WINDOW_LIFETIME_USEC, which is also its value while nothing is evicted. It
+ * falls with the share of time in which tasks wait for memory, and is 0 from READ_WINDOW_STALL_MAX
+ * on.
  * - The ideal is at most 1/16 of the available memory and at most READ_WINDOW_LIMIT_BYTES.
  * - If the reads yield to all others (`idle`), a request of another process may wait at most
  *   READ_WINDOW_DELAY_USEC for the bytes in flight, so that ideal <= rate * delay. The result is at
  *   least READ_WINDOW_IDLE_BYTES: on a disk that seeks, a smaller request takes hardly less time,
- *   and the rate of a small window would make the window still smaller. Only our share of the
- *   device's queue counts of that. If the queue is not known, the share falls with the time in
- * which others wait for I/O on any device. */
+ *   and the rate of a small window would make the window still smaller. The result is multiplied
+ *   by the share of the requests in the device's queue that are ours. If the queue is not known,
+ *   this share falls with the time in which others wait for I/O on any device. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

@@ -311,10 +311,12 @@ static void *run_thread(void *arg)
 {
     LaunchThread *t = arg;
     uint64_t overflows = 0;
+    usec_t check_due = 0;
     bool stopping = false;
     unsigned n = 0;
 
     while (!stopping || n > 0) {
+        usec_t now;
         int groups[2];
         struct pollfd p[5] = {
                 {.fd = t->signal_fd, .events = POLLIN},
@@ -335,8 +337,13 @@ static void *run_thread(void *arg)
         if (p[2].revents & POLL_MOUNTS)
             update_volumes(t);
         drain_signals(t);
-        if (stopping || (n > 0 && must_stop(t)))
+        /* Every execution wakes the thread, and firmware may take milliseconds to report a
+         * temperature. */
+        now = clock_now(CLOCK_MONOTONIC);
+        if (stopping || (n > 0 && now >= check_due && must_stop(t)))
             stop_all(t);
+        if (now >= check_due)
+            check_due = now + LAUNCH_PRESSURE_USEC;
         n = reap(t);
     }
     return NULL;

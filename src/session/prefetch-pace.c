@@ -14,6 +14,9 @@
 /* The device's queue is read at each update, the other facts after this time. */
 #define FACTS_USEC (100 * USEC_PER_MSEC)
 
+/* Firmware may take milliseconds to report a temperature. */
+#define HEAT_USEC USEC_PER_SEC
+
 void prefetch_pace_done(PrefetchPace *p)
 {
     free(p->inflight);
@@ -24,7 +27,7 @@ void prefetch_pace_begin(PrefetchPace *p)
 {
     p->window = (ReadWindow){0};
     p->facts = (ReadSnapshot){.idle = true};
-    p->facts_due = 0;
+    p->facts_due = p->heat_due = 0;
 }
 
 /* Updates the time in which others waited for I/O since the last facts. */
@@ -57,8 +60,10 @@ static void read_facts(PrefetchPace *p, usec_t now)
         s->memory_short = memory_facts_are_short(&memory);
     }
     s->memory_stall = machine_memory_pressure(p->root_fd);
-    if (p->facts_due == 0)
+    if (now >= p->heat_due) {
         s->hot = thermal_is_hot(p->root_fd);
+        p->heat_due = now + HEAT_USEC;
+    }
     read_io_stall(p, now);
     p->facts_due = now + FACTS_USEC;
 }

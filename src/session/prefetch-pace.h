@@ -14,7 +14,7 @@ typedef struct PrefetchPace {
     Pressure pressure;
     ReadWindow window;
     ReadSnapshot facts;
-    usec_t facts_due;
+    usec_t facts_due, heat_due;
     uint64_t stalled_usec;
     uint64_t device; /* that `inflight` belongs to */
     char *inflight;  /* path of the queue's counters; NULL: unknown */
@@ -31,5 +31,6 @@ void prefetch_pace_begin(PrefetchPace *p);
 uint64_t prefetch_pace_update(PrefetchPace *p, uint64_t device, uint64_t arrived,
                               uint32_t own_requests);
 
-/* Returns true if the machine was too hot or had too little memory at the last update. */
+/* Returns true if the machine was too hot or had too little memory when an update since
+ * prefetch_pace_begin() last looked: at the temperature once a second, at memory ten times. */
 bool prefetch_pace_must_stop(const PrefetchPace *p);

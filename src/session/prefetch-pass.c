@@ -110,11 +110,12 @@ static uint64_t await_turn(PrefetchState *s, Flight *f, uint64_t device, uint64_
 }
 
 /* Requests the range from the kernel chunk by chunk, as the window allows. Other readers therefore
- * wait for at most one window, even on devices without a scheduler. */
-static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Flight *flight,
+ * wait for at most one window, even on devices without a scheduler. Returns false if the pass must
+ * end. */
+static bool read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Flight *flight,
                        PrefetchReport *report)
 {
-    uint64_t at = x->offset, end = x->offset + x->length, length;
+    uint64_t at = x->offset, end = x->offset + x->length, length = 0;
 
     while (at < end && (length = await_turn(s, flight, x->disk, end - at)) > 0) {
         /* readahead(2) refuses block devices in Linux 4.19 to 6.6. */
@@ -131,6 +132,7 @@ static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x
     if (at > x->offset)
         (void)refetch_backoff_note_read(&s->backoff, f->path, clock_now(CLOCK_MONOTONIC),
                                         (Range){x->offset, at - x->offset});
+    return at >= end || length > 0;
 }
 
 static void read_missing(PrefetchState *s, PrefetchPass *p)
@@ -143,7 +145,8 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
     for (size_t i = 0; i < p->missing.n; i++) {
         const PlacedRange *x = &p->missing.ranges[i];
 
-        read_range(s, &p->files[x->file], x, &flight, &report);
+        if (!read_range(s, &p->files[x->file], x, &flight, &report))
+            break;
     }
     while (flight.n > 0)
         await_oldest(&flight);
@@ -328,14 +331,20 @@ static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
     return S_ISDIR(st.st_mode) ? examine_directory(s, fd, f) : examine_file(s, p, fd, &st, f);
 }
 
+static bool must_end(const PrefetchState *s)
+{
+    return s->is_cancelled(s->arg) || prefetch_pace_must_stop(&s->pace);
+}
+
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at)
 {
     size_t begin = *at, end = begin + MIN(n - begin, (size_t)PREFETCH_PASS_FILES), i = begin;
     PrefetchPass p = {0};
     uint64_t n_skipped = 0;
 
+    prefetch_pace_begin(&s->pace);
     if (mount_dirs_read(s->root, &p.mounts) >= 0)
-        for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !s->is_cancelled(s->arg); i++) {
+        for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !must_end(s); i++) {
             n_skipped += examine(s, &p, &files[i]) < 0;
             if (p.n_files == OPEN_FILES_MAX)
                 read_missing(s, &p);
@@ -350,7 +359,7 @@ bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, si
                                             .pass_files = i - begin,
                                             .pass_missing_bytes = p.missing_bytes});
     *at = i;
-    return i > begin && i < n && !s->is_cancelled(s->arg);
+    return i > begin && i < n && !must_end(s);
 }
 
 void prefetch_state_done(PrefetchState *s)

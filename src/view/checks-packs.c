@@ -146,7 +146,7 @@ static void add_rest(Checks *checks, const char *name, const char *kind, size_t 
 static void check_user_packs(Checks *checks, const Context *c, int state_fd, Progress *progress)
 {
     _cleanup_user_packs_ UserPacks users = {0};
-    size_t n_bad = 0, n_stale = 0;
+    size_t n_bad = 0, n_compared = 0, n_stale = 0;
 
     if (packs_list_users(state_fd, &users) < 0)
         return;
@@ -162,13 +162,14 @@ static void check_user_packs(Checks *checks, const Context *c, int state_fd, Pro
         if (r <= 0)
             continue;
         f = count_files(c, &p.pack, NULL);
+        n_compared++;
         if (is_stale(&f) && n_stale++ < NAMED_MAX)
             add_freshness(checks, name, &f);
     }
     add_rest(checks, "packs", n_bad > 0 ? "packs of users cannot be used" : "packs of users",
              users.n, n_bad, "headstart plan");
     add_rest(checks, "freshness", n_stale > 0 ? "packs of users are out of date" : "packs of users",
-             users.n, n_stale, "headstart refresh");
+             n_compared, n_stale, "headstart refresh");
 }
 
 /* Checks that the launch sets can be used. */

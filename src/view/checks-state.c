@@ -147,13 +147,12 @@ static void check_control(Checks *checks, const Context *c, const Benefits *b)
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
         char text[BENEFIT_TEXT_MAX];
         bool off = c->config.control_interval == 0 && !b->stages[s].effect.known;
-        bool harmful = b->stages[s].harmful;
 
-        checks_add(checks, "benefit", off || harmful ? CHECK_NOTE : CHECK_OK,
+        if (b->stages[s].harmful) /* check_harm() has said so */
+            continue;
+        checks_add(checks, "benefit", off ? CHECK_NOTE : CHECK_OK,
                    off ? "the benefit stays unknown" : NULL,
-                   harmful ? HARM_REMEDY
-                   : off   ? "headstart measure, or ControlInterval=auto in headstart.conf"
-                           : NULL,
+                   off ? "headstart measure, or ControlInterval=auto in headstart.conf" : NULL,
                    "%s: %s%s", stage_to_string(s), benefit_to_text(&b->stages[s], "sessions", text),
                    off ? ", and there are no control sessions" : "");
     }

@@ -3,6 +3,7 @@
 #include "view/checks.h"
 
 #include "base/macros.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -45,6 +46,10 @@ void checks_add(Checks *c, const char *name, CheckResult result, const char *cos
     }
     x.cost = cost ? strdup(cost) : NULL;
     x.remedy = remedy ? strdup(remedy) : NULL;
+    /* Both may contain names of files, mount points and devices. */
+    text_neutralize(x.found);
+    if (x.remedy)
+        text_neutralize(x.remedy);
     if ((cost && !x.cost) || (remedy && !x.remedy) ||
         grow_array(&c->items, &c->allocated, c->n + 1, sizeof(Check)) < 0) {
         free(x.found);

@@ -67,7 +67,13 @@ static void heat_and_short_memory_stop_the_pass(void **state)
     test_root_put(&root, "sys/class/thermal/thermal_zone0/temp", "95000\n");
     test_root_put(&root, "sys/class/thermal/thermal_zone0/trip_point_0_type", "passive\n");
     test_root_put(&root, "sys/class/thermal/thermal_zone0/trip_point_0_temp", "95000\n");
+    /* Heat that begins during a pass is noticed within a second. */
+    assert_false(prefetch_pace_must_stop(&p));
+    p.facts_due = p.heat_due = 0;
+    assert_int_equal(prefetch_pace_update(&p, 0, 0, 0), 0);
+    assert_true(prefetch_pace_must_stop(&p));
     prefetch_pace_begin(&p);
+    assert_false(prefetch_pace_must_stop(&p));
     assert_int_equal(prefetch_pace_update(&p, 0, 0, 0), 0);
     assert_true(prefetch_pace_must_stop(&p));
     prefetch_pace_done(&p);
