@@ -148,8 +148,9 @@ class Options(unittest.TestCase):
 
     def test_variants_that_run_inside_the_machine(self):
         self.assertEqual({name for name, v in VARIANTS.items() if v.inside},
-                         {"installed", "installed-disabled", "installed-unlearned", "installed-off",
-                          "installed-metadata", "installed-concurrent", "installed-gate",
+                         {"installed", "installed-control", "installed-disabled",
+                          "installed-unlearned", "installed-off", "installed-metadata",
+                          "installed-concurrent", "installed-gate",
                           "installed-auto"})
         self.assertEqual({name for name, v in VARIANTS.items() if v.packs},
                          {"installed", "installed-unlearned"})

@@ -185,7 +185,8 @@ class Bench:
     def measure(self, scenario, variant, number):
         """Measures one boot or login. If the machine meanwhile dropped many of the pages that had
         been read, the time of the sample is too long. The sample is then repeated, at most
-        self.retries times. Control sessions, in which headstart replays nothing, do not count.
+        self.retries times. Control sessions, in which headstart replays nothing, count only if
+        the variant consists of them.
         Returns the least disturbed sample; `disturbed` in it lists the others."""
         samples, controls = [], 0
         while len(samples) <= self.retries:
@@ -193,7 +194,8 @@ class Bench:
             name = f"{scenario}/{variant.name}/{number}" + (f".{attempt}" if attempt else "")
             start = self.disk.log_size()
             sample = self._measure(scenario, variant, name)
-            if any(r["outcome"] == "control" for r in sample.get("replays", {}).values()):
+            if not variant.control and any(
+                    r["outcome"] == "control" for r in sample.get("replays", {}).values()):
                 controls += 1
                 if controls > CONTROLS_MAX:
                     raise BenchError(f"{name}: too many control sessions in a row")

@@ -124,13 +124,15 @@ class BenefitSeries:
 
     def _boot_and_log_in(self, machine, number, between):
         """Boots and logs in; `between` is called at the greeter. Returns the seconds and the loads
-        of both."""
+        of both. The seconds of a boot end with the default target, as those of headstart do: the
+        message that the job queue is empty comes up to 0.1 s later."""
         seconds, loads = {}, {}
         system.back_free_memory(STAGE_MEMORY)
         self.bench.disk.delays(True)
         with self.load(number, "boot") as loads["boot"]:
             machine.power_on()
-            seconds["boot"] = machine.wait_booted()
+            machine.wait_booted()
+            seconds["boot"] = Inside(machine).reached()
         between()
         with self.load(number, "login") as loads["login"]:
             machine.let_in()
@@ -204,8 +206,8 @@ def saved(without, with_it):
 
 def judge(samples, benefit, history):
     """Compares the effects that `headstart status --json` prints (`benefit`) with the bench's own.
-    The bench's clock measures until READY=1 or until the windows are mapped. headstart measures
-    until its stage has ended. The result contains the effects by both measures. `history` has the
+    The bench measures a boot until systemd has reached the default target, and a login until the
+    windows are mapped. headstart measures until its stage has ended. The result contains the effects by both measures. `history` has the
     lines of headstart's history. Returns a list with a dict for each stage."""
     result = []
     for b in benefit:

@@ -86,6 +86,12 @@ class Inside:
         """Returns properties of a unit: name -> value."""
         return dict(zip(names, self._busctl("get-property", unit_path(unit), interface, *names)))
 
+    def reached(self):
+        """Returns the seconds from the start of the machine's clock until its systemd reached the
+        default target. headstart measures a boot without a greeter until then."""
+        name = "ActiveEnterTimestampMonotonic"
+        return self.unit("default.target", "Unit", name)[name] / 1e6
+
     def recorder(self):
         """Returns one line with what headstartd says that it waits for."""
         name = "headstart-record.service"

@@ -155,6 +155,20 @@ class InstalledUnlearned(Installed):
         return {"sessions": [{"boot_s": round(boot, 3)}]}
 
 
+class InstalledControl(Installed):
+    name = "installed-control"
+    about = "as `installed`, but every boot and login is a control session: nothing is replayed"
+    packs = False  # judge.py judges the packs of `installed`
+    control = True
+
+    def _teach(self, contents, automatic):
+        disk = self.bench.disk
+        disk.fresh(contents)
+        configure(disk.root, "control", ControlInterval=1)
+        disk.save(contents)
+        return super()._teach(contents, automatic)
+
+
 class InstalledDisabled(Installed):
     name = "installed-disabled"
     about = "the package is in the system, and `headstart disable` was run"

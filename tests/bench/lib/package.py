@@ -64,9 +64,11 @@ class Package:
         return found.hexdigest()
 
     def program(self, name):
-        """Returns the absolute path of a program in the tree."""
+        """Returns the absolute path of a program in the tree. A script of a tool that builds initrds
+        may have the same name, but does not lie in bin or in a directory of libexec."""
         found = [path for path in self.stage.rglob(name)
-                 if path.is_file() and os.access(path, os.X_OK)]
+                 if path.is_file() and os.access(path, os.X_OK)
+                 and (path.parent.name == "bin" or "libexec" in path.parts)]
         if not found:
             raise BenchError(f"what {self.builddir} installs has no program {name}")
         return "/" + str(found[0].relative_to(self.stage))

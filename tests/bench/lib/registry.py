@@ -1,9 +1,10 @@
 """All variants that a caller can choose, by name."""
 
-from .installed import Installed, InstalledDisabled, InstalledUnlearned
+from .installed import Installed, InstalledControl, InstalledDisabled, InstalledUnlearned
 from .policies import POLICY_VARIANTS
 from .variants import Outside, OutsideUnlearned, Preload, Variant, VmtouchPath, VmtouchPhysical, Warm
 
-VARIANTS = {v.name: v for v in (Variant, Warm, Installed, InstalledDisabled, InstalledUnlearned,
+VARIANTS = {v.name: v for v in (Variant, Warm, Installed, InstalledControl, InstalledDisabled,
+                                InstalledUnlearned,
                                 *POLICY_VARIANTS, Outside, OutsideUnlearned, VmtouchPath,
                                 VmtouchPhysical, Preload)}

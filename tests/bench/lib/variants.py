@@ -23,6 +23,7 @@ class Variant:
     warm = False
     inside = False  # the machine itself has headstart
     packs = False  # the machine has packs that can be judged
+    control = False  # its sessions are control sessions
     scenarios = ("boot", "login", "autologin")
 
     def __init__(self, bench):
