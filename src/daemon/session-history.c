@@ -3,7 +3,9 @@
 #include "daemon/session-history.h"
 
 #include "base/atomic-file.h"
+#include "base/early-delay.h"
 #include "base/log.h"
+#include "base/rooted.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
 #include "state/launch-packs.h"
@@ -87,6 +89,16 @@ static void add_boot_times(const BootTimes *b, SessionRecord *s)
         s->initrd_usec = difference(b->initrd_usec, b->userspace_usec);
     if (b->finish_usec > 0)
         s->finished_usec = b->finish_usec;
+}
+
+static void add_early_delay(const EndedStage *e, SessionRecord *s)
+{
+    _cleanup_close_ int fd =
+            e->run_dir ? open(e->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+    uint64_t usec;
+
+    if (fd >= 0 && rooted_read_u64(fd, EARLY_DELAY_FILE, &usec) >= 0)
+        s->early_usec = usec;
 }
 
 static void add_machine(const EndedStage *e, SessionRecord *s)
@@ -217,8 +229,10 @@ void session_history_append(const EndedStage *e)
     s.io_full_usec = difference(e->begin.io_full_usec, e->end.io_full_usec);
     s.disk_reads = difference(e->begin.disk_reads, e->end.disk_reads);
     s.disk_read_bytes = difference(e->begin.disk_read_bytes, e->end.disk_read_bytes);
-    if (s.stage == STAGE_BOOT)
+    if (s.stage == STAGE_BOOT) {
         add_boot_times(&e->boot, &s);
+        add_early_delay(e, &s);
+    }
     add_machine(e, &s);
     add_replay(e, &s);
     r = state_directory_open(e->state, true, &fd);

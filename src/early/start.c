@@ -3,6 +3,7 @@
 #include "early/start.h"
 
 #include "base/clock.h"
+#include "base/early-delay.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "early/conditions.h"
@@ -12,6 +13,7 @@
 #include "config-paths.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -326,8 +328,21 @@ static void await_replay(int notify_fd, int end_fd)
     }
 }
 
+/* Writes how long the boot has waited. The runtime directory is missing if nothing was started. */
+static void report_delay(const EarlyOptions *o, usec_t begun)
+{
+    _cleanup_close_ int dir_fd = open(o->run, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -EBADF;
+
+    if (dir_fd >= 0)
+        fd = openat(dir_fd, EARLY_DELAY_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    0644);
+    if (fd >= 0)
+        (void)dprintf(fd, "%" PRIu64 "\n", clock_now(CLOCK_MONOTONIC) - begun);
+}
+
 void early_start(const EarlyOptions *o)
 {
+    usec_t begun = clock_now(CLOCK_MONOTONIC);
     _cleanup_close_ int notify_fd = -EBADF, end_fd = -EBADF, boot_fd = -EBADF;
     char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
     int fds[2];
@@ -350,6 +365,7 @@ void early_start(const EarlyOptions *o)
     }
     close(TAKE_FD(boot_fd));
     await_replay(notify_fd, end_fd);
+    report_delay(o, begun);
     /* A process that continues to run is reaped by the system manager. */
     (void)waitpid(pid, NULL, WNOHANG);
 }

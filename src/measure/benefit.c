@@ -265,7 +265,7 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
             continue;
         }
         starts[k] = s->start_realtime_usec;
-        v[k++] = (EffectSession){.seconds = (double)s->ready_usec / USEC_PER_SEC,
+        v[k++] = (EffectSession){.seconds = (double)session_compared_usec(s) / USEC_PER_SEC,
                                  .replayed = session_was_replayed(s),
                                  .group = s->uid};
     }

@@ -32,6 +32,7 @@ static const struct {
         NUMBER(disk_reads),          NUMBER(disk_read_bytes),   NUMBER(replay_usec),
         NUMBER(replay_files),        NUMBER(replay_data_bytes), NUMBER(replay_metadata_bytes),
         NUMBER(predicted_usec),      NUMBER(memory_bytes),      NUMBER(packages_usec),
+        NUMBER(early_usec),
 };
 
 static const struct {
@@ -107,6 +108,13 @@ bool session_was_replayed(const SessionRecord *s)
         return true;
     /* A replay that was stopped before it opened a file did nothing. */
     return strcmp(s->outcome, "stopped") == 0 && s->replay_files > 0;
+}
+
+uint64_t session_compared_usec(const SessionRecord *s)
+{
+    bool is_delayed = s->early_usec != SESSION_UNKNOWN && s->early_usec < s->ready_usec;
+
+    return is_delayed && !session_was_replayed(s) ? s->ready_usec - s->early_usec : s->ready_usec;
 }
 
 static json_object *flags_to_json(unsigned flags)

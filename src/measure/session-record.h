@@ -77,6 +77,8 @@ typedef struct SessionRecord {
      * reached. Login: from the start of its recording, which begins with the user's session, until
      * the session had settled. */
     uint64_t ready_usec;
+    uint64_t early_usec; /* of a boot: the part in which headstart-init delayed the system manager
+                            or the initrd (base/early-delay.h) */
     /* Parts of a boot, from the system manager */
     uint64_t firmware_usec, loader_usec, kernel_usec, initrd_usec;
     uint64_t finished_usec; /* from the start of the kernel until all jobs of the boot were done */
@@ -110,6 +112,11 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 
 /* Returns true if the session was replayed, at least in part. */
 bool session_was_replayed(const SessionRecord *s);
+
+/* Returns the time by which the session is compared with others: ready_usec, which must be known.
+ * Of a session without replay it is less early_usec: without headstart that time would not have
+ * passed. */
+uint64_t session_compared_usec(const SessionRecord *s);
 
 const char *usage_source_to_string(UsageSource s);
 /* Returns the unit in which hits and waste were observed, "file" or "page"; NULL if nothing was

@@ -147,6 +147,19 @@ static void test_gain(void **state)
     assert_int_equal(benefit_control_interval(&b, 12, START + 39 * DAY), 101);
 }
 
+/* A control session counts without the time in which headstart-init delayed it. */
+static void test_delay_by_headstart(void **state)
+{
+    fill(4, 10);
+    for (size_t i = 0; i < N; i++)
+        sessions[i].early_usec = 2 * USEC_PER_SEC;
+    assert_float_equal(compute(N, sessions[N - 1].start_realtime_usec).effect.saved, 0.5, 1e-9);
+    /* A clock that jumped gives no negative time. */
+    for (size_t i = 0; i < N; i++)
+        sessions[i].early_usec = 20 * USEC_PER_SEC;
+    assert_float_equal(compute(N, sessions[N - 1].start_realtime_usec).effect.saved, 0.6, 1e-9);
+}
+
 static void test_harm(void **state)
 {
     Benefit b;
@@ -246,6 +259,7 @@ int main(void)
             cmocka_unit_test(test_keeps),
             cmocka_unit_test(test_exclusions),
             cmocka_unit_test(test_gain),
+            cmocka_unit_test(test_delay_by_headstart),
             cmocka_unit_test(test_harm),
             cmocka_unit_test(test_unknown),
             cmocka_unit_test(test_users),
