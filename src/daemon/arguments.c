@@ -163,7 +163,7 @@ int arguments_parse(int argc, char **argv, Arguments *ret)
     a.recorder.root = a.root;
     a.recorder.run_dir = a.run;
     a.recorder.store = a.state;
-    a.recorder.take_over = a.recorder.intervals = a.recorder.users_apart = a.automatic;
+    a.recorder.take_over = a.recorder.intervals = a.automatic;
     *ret = a;
     return 1;
 }

@@ -92,8 +92,6 @@ static int change_stage(Daemon *d, const StageChange *c)
 {
     int r = 0;
 
-    if (c->next == STAGE_LOGIN && c->automatic)
-        recorder_note_login(d->recorder, c->uid);
     recording_stage_end(&d->recording, c->drop, c->settled_ago);
     d->recording.automatic = c->automatic;
     if (c->next == STAGE_LOGIN)

@@ -337,15 +337,6 @@ int recorder_attach(Recorder *recorder, sd_event *event)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-/* Sets whose accesses the trace will contain. `uid` is the user of the stage. */
-static void set_users(Recorder *recorder, uint32_t uid)
-{
-    StageRecord *s = &recorder->stage;
-
-    s->users = recorder->options.users_apart ? stage_users_of(s->stage, uid)
-                                             : (StageUsers){.all = true};
-}
-
 static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Moment *start)
 {
     recorder->complained = false;
@@ -353,7 +344,6 @@ static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Mo
     recorder->stage.late =
             recorder->options.take_over && stage == STAGE_BOOT && start != &recorder->marked;
     stage_record_begin(&recorder->stage, stage, uid, start);
-    set_users(recorder, uid);
 }
 
 /* Begins the boot at the moment when the root filesystem was marked, right after it was mounted.
@@ -471,13 +461,6 @@ int recorder_drop_stage(Recorder *recorder)
 void recorder_set_uid(Recorder *recorder, uint32_t uid)
 {
     recorder->stage.uid = uid;
-    set_users(recorder, uid);
-}
-
-void recorder_note_login(Recorder *recorder, uint32_t uid)
-{
-    if (recorder->stage.recording && recorder->stage.stage == STAGE_BOOT)
-        recorder->stage.users.uid = uid;
 }
 
 void recorder_set_exact(Recorder *recorder, unsigned kb)

@@ -29,8 +29,6 @@ typedef struct RecorderOptions {
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;
-    bool users_apart; /* leave out of a boot or login what users open to whom it does not belong
-                         (stage-select.h) */
     bool take_over; /* take over the recording that headstart-init began, if systemd has stored one
                        or run_dir offers one (handover.h) */
     /* For tests: the recorder behaves as if a feature of the kernel or a privilege were missing. */
@@ -109,10 +107,6 @@ void recorder_drop_interval(Recorder *recorder);
 
 /* Sets the user of the stage that is being recorded: UID_INVALID if several users share it. */
 void recorder_set_uid(Recorder *recorder, uint32_t uid);
-
-/* Notes that a user's automatic login ends the boot that is being recorded. What this user's
- * processes have opened so far then belongs to the boot. Does nothing in another stage. */
-void recorder_note_login(Recorder *recorder, uint32_t uid);
 
 /* Sets RecorderOptions.exact_kb from the next stage on. */
 void recorder_set_exact(Recorder *recorder, unsigned kb);

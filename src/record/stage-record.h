@@ -10,7 +10,6 @@
 #include "record/event-log.h"
 #include "record/moment.h"
 #include "record/sampling.h"
-#include "record/stage-select.h"
 #include "record/user-shares.h"
 #include "record/volume-snapshots.h"
 #include "trace/trace.h"
@@ -19,8 +18,7 @@ typedef struct StageRecord {
     bool recording; /* a stage runs */
     bool interval;  /* no stage runs, and what is opened belongs to the next one */
     Stage stage;
-    uint32_t uid;     /* user of the login or session; UID_INVALID: none, or unknown */
-    StageUsers users; /* whose accesses the trace contains */
+    uint32_t uid; /* user of the login or session; UID_INVALID: none, or unknown */
     Moment start;
     usec_t zero_boottime; /* the zero of the times of events and runs: `start`, or earlier if an
                              interval preceded the stage */

@@ -59,28 +59,8 @@ static void add(Candidate *c, uint32_t object, uint16_t user, bool is_root,
     c->o.opened = c->o.opened || event;
 }
 
-StageUsers stage_users_of(Stage stage, uint32_t uid)
-{
-    return (StageUsers){
-            .all = stage == STAGE_SESSION || (stage == STAGE_LOGIN && uid == UID_INVALID),
-            .uid = stage == STAGE_BOOT ? UID_INVALID : uid,
-    };
-}
-
-bool stage_users_include(StageUsers u, uint32_t uid)
-{
-    return u.all || uid == UID_INVALID || uid == u.uid || uid_is_system(uid);
-}
-
-bool stage_users_include_row(StageUsers u, const UserShares *shares, uint16_t row)
-{
-    if (row == 0 && shares->n >= USER_SHARES_MAX)
-        return u.all;
-    return stage_users_include(u, shares->users[row].uid);
-}
-
-int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, StageUsers users,
-                 UserShares *shares, StageObject **ret, size_t *ret_n)
+int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
+                 StageObject **ret, size_t *ret_n)
 {
     size_t n_objects = event_log_n_objects(log), n_events, n = 0, turn = 0;
     const LoggedEvent *events = event_log_events(log, &n_events);
@@ -92,12 +72,10 @@ int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, Sta
     for (size_t i = 0; i < n_events; i++) {
         const LoggedEvent *e = &events[i];
 
-        if (stage_users_include_row(users, shares, e->user))
-            add(&c[e->object], e->object, e->user, shares->users[e->user].uid == 0, e, i);
+        add(&c[e->object], e->object, e->user, shares->users[e->user].uid == 0, e, i);
     }
     for (size_t i = 0; i < n_runs; i++)
-        if (runs[i].object != PROCESS_NONE && !runs[i].own &&
-            stage_users_include(users, runs[i].uid))
+        if (runs[i].object != PROCESS_NONE && !runs[i].own)
             add(&c[runs[i].object], runs[i].object, user_shares_row(shares, runs[i].uid),
                 runs[i].uid == 0, NULL, 0);
     for (size_t i = 0; i < n_objects; i++)

@@ -371,7 +371,7 @@ static int add_objects(TraceBuilder *b)
         return -ENOMEM;
     memset(b->files, 0xff, (event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
     runs = process_table_runs(b->o->processes, &n_runs);
-    r = stage_select(s->log, runs, n_runs, s->users, &s->shares, &objects, &n);
+    r = stage_select(s->log, runs, n_runs, &s->shares, &objects, &n);
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = add_for_user(b, &objects[i]);
     fanotify_resolve_done(b->o->fanotify);
@@ -417,8 +417,7 @@ static int add_runs(TraceBuilder *b)
             whole = &runs[whole->same_as];
         file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];
         b->runs[i] = whole->own ? RUN_OWN : TRACE_NONE;
-        if (whole->own || file == TRACE_NONE || b->t->files[file].directory ||
-            !stage_users_include(b->o->stage->users, p->uid))
+        if (whole->own || file == TRACE_NONE || b->t->files[file].directory)
             continue;
         r = trace_add_application(b->t, file, &b->runs[i]);
         if (r >= 0 && whole == p)
@@ -431,14 +430,13 @@ static int add_runs(TraceBuilder *b)
 
 static int add_accesses(TraceBuilder *b)
 {
-    const StageRecord *s = b->o->stage;
     size_t n, n_runs;
-    const LoggedEvent *events = event_log_events(s->log, &n);
+    const LoggedEvent *events = event_log_events(b->o->stage->log, &n);
 
     process_table_runs(b->o->processes, &n_runs);
     for (size_t i = 0; i < n; i++) {
         TraceAccess a = {
-                .at = stage_record_time(s, events[i].at_msec * USEC_PER_MSEC),
+                .at = stage_record_time(b->o->stage, events[i].at_msec * USEC_PER_MSEC),
                 .file = b->files[events[i].object],
                 .application = events[i].run < n_runs ? b->runs[events[i].run] : TRACE_NONE,
                 .kind = (AccessKind)events[i].kind,
@@ -451,7 +449,7 @@ static int add_accesses(TraceBuilder *b)
             b->t->n_own++; /* the process was not known to be headstart's when it opened this */
             continue;
         }
-        if (a.file == TRACE_NONE || !stage_users_include_row(s->users, &s->shares, events[i].user))
+        if (a.file == TRACE_NONE)
             continue;
         b->t->n_unknown_application += a.application == TRACE_NONE && !events[i].own_start;
         r = trace_add_access(b->t, &a);

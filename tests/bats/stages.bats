@@ -243,68 +243,6 @@ uid_of() {
     [ "$flags" = "1000 false 1001 true " ]
 }
 
-# open_as UID FILE: opens the file as that user. The process lives until the test ends, so that the
-# recorder can find out whose it is. The users cannot search the directory of the tests, so the path
-# is relative.
-open_as() {
-    (cd "$HS_MNT" && exec setpriv --reuid="$1" --clear-groups sh -c "read -r x <'$2'; exec sleep 100") \
-        >/dev/null 2>&1 3>&- &
-    hs_defer hs_kill $!
-    hs_wait 10 eval "[ \"\$(cat /proc/$!/comm)\" = sleep ]"
-}
-
-@test "what a user opens during a boot, or during the login of another user, is in neither trace" {
-    chmod 755 "$HS_MNT"
-    touch "$HS_MNT"/{root,service,other}-in-boot "$HS_MNT"/{root,user,other}-in-login "$HS_MNT"/other-in-{pause,session}
-    bus_start
-    fake_start
-    fake appear
-    recorder_start
-    now_says "Recording boot, waiting for the end of the boot"
-    open_as 0 root-in-boot
-    open_as 120 service-in-boot
-    open_as 1001 other-in-boot
-    fake target active
-    now_says "Waiting for a login"
-    open_as 1001 other-in-pause
-    fake new 1 1000 user tty - sshd
-    open_as 0 root-in-login
-    open_as 1000 user-in-login
-    open_as 1001 other-in-login
-    fake state 1 active
-    now_says "Recording session, waiting for the end of the session" 20
-    open_as 1001 other-in-session
-    fake gone 1
-    now_says "Waiting for a login"
-    recorder_stop
-    is_in root-in-boot boot
-    is_in service-in-boot boot
-    run ! is_in other-in-boot boot
-    is_in root-in-login login
-    is_in user-in-login login
-    run ! is_in other-in-pause login
-    run ! is_in other-in-login login
-    # The model learns from a session what each of its users has started.
-    is_in other-in-session session
-}
-
-@test "what the user of an automatic login opens before the login is in the boot's trace" {
-    chmod 755 "$HS_MNT"
-    touch "$HS_MNT"/{user,other}-in-boot
-    bus_start
-    fake_start
-    fake appear
-    recorder_start
-    now_says "Recording boot, waiting for the end of the boot"
-    open_as 1000 user-in-boot
-    open_as 1001 other-in-boot
-    fake new 1 1000 user x11 seat0 lightdm-autologin
-    now_says "Recording login, waiting for the end of the boot"
-    recorder_stop
-    is_in user-in-boot boot
-    run ! is_in other-in-boot boot
-}
-
 @test "a login storm of 50 users: every user's files are recorded, and every user's pack is planned" {
     local i t
     mkdir -p "$HS_MNT/usr"

@@ -76,7 +76,6 @@ static size_t build(StageRecord *s)
     assert_int_equal(fstatat(root.fd, "file", &st, 0), 0);
     v.st_dev = v.mount_dev = st.st_dev;
     assert_int_equal(stage_record_init(s), 0);
-    s->users.all = true;
     log_opens(s->log, &s->shares, 0, 0, FILES);
     log_opens(s->log, &s->shares, 1000, FILES, FILES);
     o.processes = process_table_new();

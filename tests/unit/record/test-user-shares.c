@@ -139,22 +139,16 @@ static void opened(Recorded *s, uint32_t what, uint32_t uid, uint32_t run)
 
 /* Writes the objects in the order of stage_select() to `text`, each as "number:uid ", or as
  * "number:uidr " if it was not opened. */
-static void select_of(Recorded *s, StageUsers users, const ProcessRun *runs, size_t n_runs,
-                      char *text, size_t size)
+static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char *text, size_t size)
 {
     _cleanup_free_ StageObject *o = NULL;
     size_t n, at = 0;
 
-    assert_int_equal(stage_select(s->log, runs, n_runs, users, &s->shares, &o, &n), 0);
+    assert_int_equal(stage_select(s->log, runs, n_runs, &s->shares, &o, &n), 0);
     text[0] = 0;
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(text + at, size - at, "%u:%d%s ", o[i].object,
                                (int)s->shares.users[o[i].user].uid, o[i].opened ? "" : "r");
-}
-
-static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char *text, size_t size)
-{
-    select_of(s, (StageUsers){.all = true}, runs, n_runs, text, size);
 }
 
 static int set_up(void **state)
@@ -221,47 +215,6 @@ static void test_turns(void **state)
                               "10:1001 4:1000 11:1001 5:1000 6:1000 7:1000 ");
 }
 
-/* What another user alone has opened or run does not belong to a boot or a login. */
-static void test_users_of_a_stage(void **state)
-{
-    const ProcessRun runs[] = {{.object = 6, .uid = 1000}, {.object = 7, .uid = 1001}};
-    Recorded *s = *state;
-    char text[256];
-
-    for (int i = 0; i < 8; i++)
-        object(s);
-    opened(s, 0, 0, 1);
-    opened(s, 1, 1000, 2);
-    opened(s, 2, 1001, 3);
-    opened(s, 3, 1001, 3); /* before root */
-    opened(s, 3, 0, 1);
-    opened(s, 4, 999, 4);         /* a service */
-    opened(s, 5, UID_INVALID, 5); /* not known */
-    select_of(s, stage_users_of(STAGE_BOOT, UID_INVALID), runs, 2, text, sizeof(text));
-    assert_string_equal(text, "0:0 3:0 5:-1 4:999 ");
-    select_of(s, stage_users_of(STAGE_LOGIN, 1000), runs, 2, text, sizeof(text));
-    assert_string_equal(text, "0:0 3:0 5:-1 6:1000r 4:999 1:1000 ");
-    select_of(s, stage_users_of(STAGE_LOGIN, UID_INVALID), runs, 2, text, sizeof(text));
-    assert_string_equal(text, "3:0 0:0 5:-1 6:1000r 7:1001r 4:999 1:1000 2:1001 ");
-    assert_true(stage_users_of(STAGE_SESSION, 1000).all);
-}
-
-/* Users who find no row of their own share one with unknown users. They cannot hide there. */
-static void test_users_without_a_row(void **state)
-{
-    StageUsers boot = stage_users_of(STAGE_BOOT, UID_INVALID);
-    Recorded *s = *state;
-
-    assert_true(stage_users_include_row(boot, &s->shares, user_shares_row(&s->shares, 60514)));
-    assert_false(stage_users_include_row(boot, &s->shares, user_shares_row(&s->shares, 60513)));
-    assert_true(stage_users_include_row(boot, &s->shares, 0));
-    for (uint32_t uid = 100000; uid < 101000; uid++)
-        assert_false(stage_users_include_row(boot, &s->shares, user_shares_row(&s->shares, uid)));
-    assert_int_equal(user_shares_row(&s->shares, 101000), 0);
-    assert_false(stage_users_include_row(boot, &s->shares, 0));
-    assert_true(stage_users_include_row((StageUsers){.all = true}, &s->shares, 0));
-}
-
 static void test_nothing(void **state)
 {
     char text[8];
@@ -280,8 +233,6 @@ int main(void)
             cmocka_unit_test(test_users_who_take_little),
             TEST(test_likeliest_first),
             TEST(test_turns),
-            TEST(test_users_of_a_stage),
-            TEST(test_users_without_a_row),
             TEST(test_nothing),
     };
 
