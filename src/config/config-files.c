@@ -289,12 +289,21 @@ int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
 
 /* --- their changes ---------------------------------------------------------------------------- */
 
+/* Of a symlink, the later change of the link and of its target counts. The target of a mask,
+ * /dev/null, is as new as the boot and does not count. */
 static uint64_t changed_at(int root_fd, const char *path)
 {
-    _cleanup_close_ int fd = rooted_open(root_fd, path, O_PATH | O_CLOEXEC);
-    struct stat st;
+    static const int flags[] = {O_PATH | O_NOFOLLOW, O_PATH};
+    uint64_t newest = 0;
 
-    return fd >= 0 && fstat(fd, &st) == 0 ? timespec_nsec(&st.st_mtim) : 0;
+    for (size_t i = 0; i < ELEMENTSOF(flags); i++) {
+        _cleanup_close_ int fd = rooted_open(root_fd, path, flags[i] | O_CLOEXEC);
+        struct stat st;
+
+        if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode))
+            newest = MAX(newest, timespec_nsec(&st.st_mtim));
+    }
+    return newest;
 }
 
 uint64_t config_changed_nsec(int root_fd)

@@ -39,6 +39,7 @@ typedef struct PrefetchPass {
     PlacedRangeList missing; /* `file` is an index into `files` */
     ExtentList extents;
     uint64_t missing_bytes;
+    bool stopped; /* because of heat or short memory, or cancelled */
 } PrefetchPass;
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -142,11 +143,10 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
 
     placed_ranges_sort(&p->missing);
     prefetch_pace_begin(&s->pace);
-    for (size_t i = 0; i < p->missing.n; i++) {
+    for (size_t i = 0; i < p->missing.n && !p->stopped; i++) {
         const PlacedRange *x = &p->missing.ranges[i];
 
-        if (!read_range(s, &p->files[x->file], x, &flight, &report))
-            break;
+        p->stopped = !read_range(s, &p->files[x->file], x, &flight, &report);
     }
     while (flight.n > 0)
         await_oldest(&flight);
@@ -331,20 +331,16 @@ static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
     return S_ISDIR(st.st_mode) ? examine_directory(s, fd, f) : examine_file(s, p, fd, &st, f);
 }
 
-static bool must_end(const PrefetchState *s)
-{
-    return s->is_cancelled(s->arg) || prefetch_pace_must_stop(&s->pace);
-}
-
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at)
 {
     size_t begin = *at, end = begin + MIN(n - begin, (size_t)PREFETCH_PASS_FILES), i = begin;
     PrefetchPass p = {0};
     uint64_t n_skipped = 0;
 
-    prefetch_pace_begin(&s->pace);
     if (mount_dirs_read(s->root, &p.mounts) >= 0)
-        for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !must_end(s); i++) {
+        for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !p.stopped &&
+               !s->is_cancelled(s->arg);
+             i++) {
             n_skipped += examine(s, &p, &files[i]) < 0;
             if (p.n_files == OPEN_FILES_MAX)
                 read_missing(s, &p);
@@ -359,7 +355,7 @@ bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, si
                                             .pass_files = i - begin,
                                             .pass_missing_bytes = p.missing_bytes});
     *at = i;
-    return i > begin && i < n && !must_end(s);
+    return i > begin && i < n && !p.stopped && !s->is_cancelled(s->arg);
 }
 
 void prefetch_state_done(PrefetchState *s)

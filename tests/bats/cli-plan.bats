@@ -84,6 +84,15 @@ plan() {
     touch -d yesterday "$HS_TMP/root/usr/lib/headstart/headstart.conf.d/10-own.conf"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
     [ -z "$output" ]
+    # A mask is a link to a file that is as new as the boot.
+    mkdir -p "$HS_TMP/root/dev" "$HS_TMP/root/etc/headstart/headstart.conf.d"
+    mknod "$HS_TMP/root/dev/null" c 1 3
+    touch -d tomorrow "$HS_TMP/root/dev/null"
+    ln -s /dev/null "$HS_TMP/root/etc/headstart/headstart.conf.d/10-own.conf"
+    touch -h -d yesterday "$HS_TMP/root/etc/headstart/headstart.conf.d/10-own.conf"
+    touch -d yesterday "$HS_TMP/root/etc/headstart/headstart.conf.d"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
+    [ -z "$output" ]
     touch -d tomorrow "$HS_TMP/root/usr/lib/headstart/headstart.conf.d/10-own.conf"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
     [[ $output == *"boot "* ]]

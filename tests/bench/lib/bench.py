@@ -194,8 +194,11 @@ class Bench:
             name = f"{scenario}/{variant.name}/{number}" + (f".{attempt}" if attempt else "")
             start = self.disk.log_size()
             sample = self._measure(scenario, variant, name)
-            if not variant.control and any(
-                    r["outcome"] == "control" for r in sample.get("replays", {}).values()):
+            is_control = [r["outcome"] == "control" for r in sample.get("replays", {}).values()]
+            if variant.control:
+                if not is_control or not all(is_control):
+                    raise BenchError(f"{name}: this is no control session")
+            elif any(is_control):
                 controls += 1
                 if controls > CONTROLS_MAX:
                     raise BenchError(f"{name}: too many control sessions in a row")

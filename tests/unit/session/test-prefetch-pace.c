@@ -3,6 +3,8 @@
 /* Tests which facts the window of the prefetch thread gets, with files below a root directory. */
 
 #include "session/prefetch-pace.h"
+
+#include "base/clock.h"
 #include "util/root-util.h"
 
 #include <sys/sysmacros.h>
@@ -68,7 +70,10 @@ static void heat_and_short_memory_stop_the_pass(void **state)
     test_root_put(&root, "sys/class/thermal/thermal_zone0/trip_point_0_type", "passive\n");
     test_root_put(&root, "sys/class/thermal/thermal_zone0/trip_point_0_temp", "95000\n");
     /* Heat that begins during a pass is noticed within a second. */
+    p.facts_due = 0;
+    assert_true(prefetch_pace_update(&p, 0, 0, 0) > 0);
     assert_false(prefetch_pace_must_stop(&p));
+    assert_true(p.heat_due <= clock_now(CLOCK_MONOTONIC) + USEC_PER_SEC);
     p.facts_due = p.heat_due = 0;
     assert_int_equal(prefetch_pace_update(&p, 0, 0, 0), 0);
     assert_true(prefetch_pace_must_stop(&p));
