@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* is-login UID [UNIT]: succeeds if the user has a login session. Then stops UNIT.
+/* is-login UID [UNIT]: succeeds if the user has a login session, and then stops UNIT.
  *
  * systemd starts user@UID.service, and with it the replay for the user, also for users who linger,
  * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login. The

@@ -207,7 +207,8 @@ def saved(without, with_it):
 def judge(samples, benefit, history):
     """Compares the effects that `headstart status --json` prints (`benefit`) with the bench's own.
     The bench measures a boot until systemd has reached the default target, and a login until the
-    windows are mapped. headstart measures until its stage has ended. The result contains the effects by both measures. `history` has the
+    windows are mapped. headstart measures until its stage has ended. The result contains the
+    effects by both measures. `history` has the
     lines of headstart's history. Returns a list with a dict for each stage."""
     result = []
     for b in benefit:
