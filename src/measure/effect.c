@@ -232,13 +232,14 @@ int effect_compute(const EffectSession *sessions, size_t n, double error, Effect
 {
     _cleanup_(sample_done) Sample s = {0};
     _cleanup_free_ double *d = NULL;
-    size_t left_out, n_pairs;
+    size_t left_out, n_pairs, n_replayed;
     Effect e = {0};
     double middle;
     int r = select_newest(sessions, n, &s);
 
     if (r < 0)
         return r;
+    n_replayed = s.n_replayed;
     subtract_levels(&s);
     r = effect_pairs_left_out(s.n_control, s.n_replayed, error, &left_out);
     if (r < 0)
@@ -247,6 +248,7 @@ int effect_compute(const EffectSession *sessions, size_t n, double error, Effect
     e.n_control = s.n_control;
     n_pairs = s.n_control * s.n_replayed;
     if (n_pairs == 0) {
+        e.n_replayed = n_replayed;
         *ret = e;
         return 0;
     }

@@ -28,7 +28,9 @@ typedef struct EffectSession {
 } EffectSession;
 
 typedef struct Effect {
-    size_t n_replayed, n_control; /* compared sessions with replay and without */
+    /* Compared sessions with replay and without. If there is no pair of sessions, n_replayed is the
+     * number of replayed sessions that could be compared with a control session of their group. */
+    size_t n_replayed, n_control;
     bool estimated; /* false: there is no pair of sessions, and only the counts hold */
     bool known;     /* false: there are too few sessions for an interval */
     /* The share of the time of a session that replay saves: 1 - with/without. Negative: the session

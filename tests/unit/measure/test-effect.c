@@ -136,6 +136,20 @@ static void test_not_enough(void **state)
     assert_true(e.known);
 }
 
+/* The first replayed session has no level, but it counts before the first pair can be compared. */
+static void test_first_session(void **state)
+{
+    EffectSession v[] = {session(5, true, 0), session(9, false, 0)};
+    Effect e;
+
+    for (size_t n = 1; n <= 2; n++) {
+        assert_int_equal(effect_compute(v, n, 0.05, &e), 0);
+        assert_false(e.estimated || e.known);
+        assert_int_equal(e.n_replayed, 1);
+        assert_int_equal(e.n_control, n - 1);
+    }
+}
+
 /* A few extreme values change neither the estimate nor the interval. */
 static void test_outliers(void **state)
 {
@@ -198,6 +212,7 @@ int main(void)
             cmocka_unit_test(test_exact_factor),     cmocka_unit_test(test_known_interval),
             cmocka_unit_test(test_not_enough),       cmocka_unit_test(test_outliers),
             cmocka_unit_test(test_levels),           cmocka_unit_test(test_bounded),
+            cmocka_unit_test(test_first_session),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
