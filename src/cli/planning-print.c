@@ -43,7 +43,8 @@ static void skipped_text(const PlanSummary *s, char *buf, size_t size)
                                   (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
 }
 
-/* Writes, for example, "off 2.7s, gate 790ms". */
+/* Writes, for example, "off 2.7s, gate 790ms", or "waits: off 1.9s, gate 300ms" if it is not known
+ * how long the stage computes. */
 static void predictions_text(const PackContent *c, char *buf, size_t size)
 {
     char time[FORMAT_TIMESPAN_MAX];
@@ -52,7 +53,11 @@ static void predictions_text(const PackContent *c, char *buf, size_t size)
     buf[0] = 0;
     for (Policy k = 0; k < _POLICY_MAX && n < size; k++)
         if (c->predicted_usec[k] > 0)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? ", " : "", policy_to_string(k),
+            n += (size_t)snprintf(buf + n, size - n, "%s%s %s",
+                                  n                   ? ", "
+                                  : c->predicts_waits ? "waits: "
+                                                      : "",
+                                  policy_to_string(k),
                                   format_timespan(time, sizeof(time), c->predicted_usec[k]));
 }
 

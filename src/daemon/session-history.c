@@ -160,7 +160,7 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
     Pack p;
     int r = packs_read_of(state_fd, s->stage, s->uid, &buf, &p);
 
-    if (r >= 0 && pack_predicted_usec(&p, used) > 0)
+    if (r >= 0 && pack_predicted_usec(&p, used) < USEC_INFINITY)
         s->predicted_usec = pack_predicted_usec(&p, used);
     if (r >= 0)
         r = pack_usage_compare(&p, e->trace, NULL, NULL, &s->usage);

@@ -113,7 +113,7 @@ static void write_header(Writer *w, const PackContent *c, const Totals *t, uint6
     h->deadline_usec = htole64(c->deadline_usec);
     h->hold_usec = htole32((uint32_t)MIN(c->hold_usec, (usec_t)UINT32_MAX));
     h->bin_msec = htole32(bin_msec(c->bin_usec));
-    for (Policy p = 0; p < _POLICY_MAX; p++)
+    for (Policy p = 0; p < _POLICY_MAX && !c->predicts_waits; p++)
         h->predicted_usec[p] = htole32((uint32_t)MIN(c->predicted_usec[p], (usec_t)UINT32_MAX));
     h->created_realtime_usec = htole64(c->created_realtime);
     h->total_metadata_bytes = htole64(t->metadata_bytes);

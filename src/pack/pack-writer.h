@@ -46,6 +46,8 @@ typedef struct PackContent {
     usec_t bin_usec;  /* 0: the policy decides; USEC_INFINITY: one bin */
     PolicyReason reason;
     usec_t predicted_usec[_POLICY_MAX]; /* 0: not known */
+    bool predicts_waits; /* `predicted_usec` is only the wait for the disks, because it is not known
+                            how long the stage computes. The pack then has no predicted times. */
     usec_t created_realtime;
     PackContentVolume *volumes;
     size_t n_volumes, allocated_volumes;

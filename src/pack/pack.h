@@ -82,7 +82,8 @@ typedef struct PackHeader {
                          physical order. PACK_BIN_PHYSICAL: all data is one bin; 0: the policy
                          decides (concurrent: by first use, others: in physical order) */
     le32_t predicted_usec[PACK_PREDICTIONS]; /* index: Policy; predicted time of the stage; 0: not
-                                                known */
+                                                known, for example because the stage was never
+                                                recorded without replay */
 } PackHeader;
 
 #define PACK_BIN_PHYSICAL UINT32_MAX

@@ -152,7 +152,9 @@ int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy con
     for (size_t i = 0; i < c->n_volumes; i++)
         f.n_opens += c->volumes[i].n_files;
     r = stage_time_predict(&f, &s);
-    if (r >= 0)
-        set_policy(c, &s, configured);
-    return r;
+    if (r < 0)
+        return r;
+    set_policy(c, &s, configured);
+    c->predicts_waits = measured.ready == 0;
+    return 0;
 }
