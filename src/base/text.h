@@ -15,5 +15,11 @@ size_t text_read_character(const char *s, uint32_t *ret);
  * XML. */
 bool text_is_hidden(uint32_t c);
 
+/* Returns the ending of an English noun that follows the number n. */
+static inline const char *text_plural_s(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Replaces each hidden character, and each byte that is not valid UTF-8, by "?". */
 void text_neutralize(char *s);

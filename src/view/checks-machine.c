@@ -6,6 +6,7 @@
 #include "base/directory.h"
 #include "base/memory.h"
 #include "base/rooted.h"
+#include "base/text.h"
 #include "command/systemctl.h"
 #include "model/model.h"
 #include "volume/mount-table.h"
@@ -172,8 +173,8 @@ static void check_mounts(Checks *checks, const MountTable *mounts)
                        m->target, m->fstype);
     }
     if (n_local > 0)
-        checks_add(checks, "mounts", CHECK_OK, NULL, NULL, "%zu filesystems on local disks",
-                   n_local);
+        checks_add(checks, "mounts", CHECK_OK, NULL, NULL, "%zu filesystem%s on local disks",
+                   n_local, text_plural_s(n_local));
 }
 
 static void check_filesystems(Checks *checks, const Context *c)

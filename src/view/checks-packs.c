@@ -4,6 +4,7 @@
 
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/state.h"
@@ -131,15 +132,19 @@ static void add_freshness(Checks *checks, const char *name, const FileCounts *f)
                "%s: %llu of %llu files have changed since it was planned", name, f->changed, f->n);
 }
 
-/* Adds the packs of a kind that were not named, and a check with CHECK_OK if all are good. */
-static void add_rest(Checks *checks, const char *name, const char *kind, size_t n, size_t n_bad,
-                     const char *remedy)
+/* Adds the packs of `owners` that were not named, and a check with CHECK_OK if all n packs are
+ * good. `bad` says what is wrong with each of the n_bad packs. */
+static void add_rest(Checks *checks, const char *name, const char *owners, size_t n, size_t n_bad,
+                     const char *bad, const char *remedy)
 {
-    if (n_bad > NAMED_MAX)
-        checks_add(checks, name, CHECK_PROBLEM, NULL, remedy, "%zu further %s", n_bad - NAMED_MAX,
-                   kind);
+    size_t n_further = n_bad > NAMED_MAX ? n_bad - NAMED_MAX : 0;
+
+    if (n_further > 0)
+        checks_add(checks, name, CHECK_PROBLEM, NULL, remedy, "%zu further pack%s of %s: %s",
+                   n_further, text_plural_s(n_further), owners, bad);
     else if (n > 0 && n_bad == 0)
-        checks_add(checks, name, CHECK_OK, NULL, NULL, "%zu %s were checked", n, kind);
+        checks_add(checks, name, CHECK_OK, NULL, NULL, "%zu checked pack%s of %s", n,
+                   text_plural_s(n), owners);
 }
 
 /* Checks that the login packs of users can be used, and compares them with the files. */
@@ -166,10 +171,8 @@ static void check_user_packs(Checks *checks, const Context *c, int state_fd, Pro
         if (is_stale(&f) && n_stale++ < NAMED_MAX)
             add_freshness(checks, name, &f);
     }
-    add_rest(checks, "packs", n_bad > 0 ? "packs of users cannot be used" : "packs of users",
-             users.n, n_bad, "headstart plan");
-    add_rest(checks, "freshness", n_stale > 0 ? "packs of users are out of date" : "packs of users",
-             n_compared, n_stale, "headstart refresh");
+    add_rest(checks, "packs", "users", users.n, n_bad, "cannot be used", "headstart plan");
+    add_rest(checks, "freshness", "users", n_compared, n_stale, "out of date", "headstart refresh");
 }
 
 /* Checks that the launch sets can be used. */
@@ -192,9 +195,7 @@ static void check_launch_packs(Checks *checks, const Context *c, int state_fd, P
         if (read_pack(state_fd, e->d_name, &p) < 0 && n_bad++ < NAMED_MAX)
             checks_add_bad_pack(checks, c, e->d_name, "the application is not replayed", p.reason);
     }
-    add_rest(checks, "packs",
-             n_bad > 0 ? "packs of applications cannot be used" : "packs of applications", n, n_bad,
-             "headstart plan");
+    add_rest(checks, "packs", "applications", n, n_bad, "cannot be used", "headstart plan");
 }
 
 void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, Progress *progress)

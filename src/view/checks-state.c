@@ -6,6 +6,8 @@
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/rooted.h"
+#include "base/text.h"
+#include "config-paths.h"
 #include "state/refresh-request.h"
 #include "state/rerecord.h"
 #include "state/state.h"
@@ -14,8 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-
-#include "config-paths.h"
 
 /* The free space below which the filesystem counts as full. A trace and a new model need less. */
 #define STATE_FREE_MIN (16U << 20)
@@ -69,7 +69,8 @@ static void check_set_aside(Checks *checks, const Context *c, int state_fd)
         return;
     }
     checks_add(checks, "set-aside", CHECK_NOTE, "what they contained is lost", remedy,
-               "%zu files below %s end in .bad", n_state + n_traces, c->state);
+               "%zu file%s below %s with a name that ends in .bad", n_state + n_traces,
+               text_plural_s(n_state + n_traces), c->state);
 }
 
 static void check_harm(Checks *checks, const Benefits *b)
@@ -135,7 +136,7 @@ static void check_model(Checks *checks, const Context *c, int state_fd)
     int r = state_load_model(state_fd, &m, &error);
 
     if (r >= 0)
-        checks_add(checks, "model", CHECK_OK, NULL, NULL, "%zu traces were learned", m->n_learned);
+        checks_add(checks, "model", CHECK_OK, NULL, NULL, "learned traces: %zu", m->n_learned);
     else if (r != -ENOENT)
         checks_add(checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
                    "%s/" STATE_MODEL " cannot be used: %s", c->state,
@@ -188,7 +189,8 @@ void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const B
     checks_add_pack_files(checks, c, state_fd, progress);
     if (b->history.n_bad > 0)
         checks_add(checks, "history", CHECK_NOTE, "these sessions are not compared", NULL,
-                   "%zu lines of %s/" HISTORY_FILE " cannot be used", b->history.n_bad, c->state);
+                   "%zu line%s of %s/" HISTORY_FILE " cannot be used", b->history.n_bad,
+                   text_plural_s(b->history.n_bad), c->state);
     check_control(checks, c, b);
     check_requests(checks, c, state_fd);
 }

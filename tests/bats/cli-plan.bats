@@ -169,7 +169,7 @@ plan() {
         run hs doctor --root="$HS_MNT" --json=short
         jq -e --arg t "$1" 'any(.[]; .result == "ok" and .found == $t)' <<<"$output"
     }
-    doctor_ok "10 packs of users were checked"
+    doctor_ok "10 checked packs of users"
     jq -e 'all(.[]; .result != "problem" or .check == "units")' <<<"$output"
     # A damaged pack. doctor also finds one that status does not read.
     printf HEADSTRT >"$HS_STATE/login@1001.pack"
@@ -182,7 +182,7 @@ plan() {
     for name in launch@1000-0123456789abcdef launch-0123456789abcdef; do
         cp "$HS_STATE/login.pack" "$HS_STATE/$name.pack"
     done
-    doctor_ok "2 packs of applications were checked"
+    doctor_ok "2 checked packs of applications"
     for name in launch@1000-0123456789abcdef launch-0123456789abcdef; do
         printf HEADSTRT >"$HS_STATE/$name.pack"
         finds "$name.pack" "cannot be used"
@@ -192,11 +192,11 @@ plan() {
     cp "$HS_STATE/login.pack" "$HS_STATE/login@1001.pack"
     rm "$HS_STATE/login.pack" "$HS_STATE/boot.pack"
     doctor_ok "only users have packs"
-    doctor_ok "10 packs of users were checked"
+    doctor_ok "10 checked packs of users"
     cp "$HS_MNT/usr/share/lib.so" "$HS_MNT/new"
     mv "$HS_MNT/new" "$HS_MNT/usr/share/lib.so"
     finds "login@1010.pack" "1 of 4 files have changed"
-    finds "2 further packs of users" "out of date"
+    finds "2 further packs of users: out of date"
     run -0 hs status
     [[ $output == *"Status: on (ready)"* ]]
 }
