@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "command/cli.h"
+#include "command/progress.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -31,6 +32,7 @@ int cli_error(int error, const char *format, ...)
     va_start(ap, format);
     format_message(message, sizeof(message), error, format, ap);
     va_end(ap);
+    progress_make_room();
     fprintf(stderr, "headstart: %s\n", message);
     return error ? -error : -EIO;
 }
@@ -43,6 +45,7 @@ void cli_warning(int error, const char *format, ...)
     va_start(ap, format);
     format_message(message, sizeof(message), error, format, ap);
     va_end(ap);
+    progress_make_room();
     fprintf(stderr, "headstart: %s\n", message);
 }
 

@@ -26,6 +26,9 @@ struct ProgressCount {
     _Atomic bool stop, shown;
 };
 
+/* The line of this process, or NULL. A program shows one line at a time. */
+static ProgressCount *current;
+
 static void draw_share(const ProgressCount *c, uint64_t done, uint64_t total, usec_t elapsed)
 {
     static const char full[] = "##############################";
@@ -93,6 +96,7 @@ Progress progress_start(const char *what, bool quiet)
         run_child(p.count, parent);
     if (p.child < 0)
         progress_done(&p);
+    current = p.count;
     return p;
 }
 
@@ -104,10 +108,17 @@ void progress_update(Progress *p, uint64_t done, uint64_t total)
     atomic_store(&p->count->done, done);
 }
 
+void progress_make_room(void)
+{
+    if (current && atomic_load(&current->shown))
+        fputs("\r\033[K", stderr);
+}
+
 void progress_done(Progress *p)
 {
     if (!p->count)
         return;
+    current = NULL;
     atomic_store(&p->count->stop, true);
     if (p->child > 0) {
         kill(p->child, SIGKILL);

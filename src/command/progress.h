@@ -26,5 +26,9 @@ Progress progress_start(const char *what, bool quiet);
  * step is done. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
+/* Removes the line of this process until it is drawn again, so that a message can be printed in its
+ * place. Does nothing if no line is shown. */
+void progress_make_room(void);
+
 /* Removes the line. May be used with _cleanup_. */
 void progress_done(Progress *p);
