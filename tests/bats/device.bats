@@ -73,7 +73,7 @@ device() {
     device '.n_plans == 1'
     # A copy of the same filesystem is mounted from another disk.
     hs_umount "$HS_MNT"
-    losetup --detach "$HS_LOOP"
+    hs_detach "$HS_LOOP" "$HS_IMAGE"
     cp "$HS_IMAGE" "$HS_TMP/clone"
     hs_loop "$HS_TMP/clone"
     hs_mount "$HS_LOOP"

@@ -126,7 +126,13 @@ hs_drop_caches() {
 hs_loop() {
     hs_own_cache
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
-    hs_defer losetup --detach "$HS_LOOP"
+    hs_defer hs_detach "$HS_LOOP" "$1"
+}
+
+# hs_detach DEVICE IMAGE: detaches the image from the loop device, unless this was done before. Then the device
+# may belong to another test, whose image must not be detached.
+hs_detach() {
+    [ "$(losetup --list --noheadings --output NAME --associated "$2")" != "$1" ] || losetup --detach "$1"
 }
 
 # hs_filesystem FSTYPE MIB [MKFS-OPTION…]: makes the filesystem in an image file on a loop device
