@@ -378,11 +378,15 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 
     if (!is_login(m, s))
         return;
+    /* A session without a seat does not end a boot. A login over the network is then no login to
+     * record; any other session, for example of a kiosk's service, is considered again when the
+     * boot has finished. */
+    if (m->stage == STAGE_BOOT && !s->seat && m->finished == USEC_INFINITY) {
+        s->considered = s->start == LOGIN_START_REQUESTED;
+        return;
+    }
     s->considered = true;
     if (s->began < CLOCK_ZERO || m->clock - s->began > m->p.late_max_usec)
-        return;
-    /* A login over the network does not end a boot. */
-    if (m->stage == STAGE_BOOT && !s->seat && m->finished == USEC_INFINITY)
         return;
     if (m->stage == STAGE_LOGIN) {
         join(m, s, ret);
@@ -528,7 +532,8 @@ static void consider_logins(StageMachine *m, const StageEvent *e, StageDecision 
         s = find_session(m, e->id);
         if (s && !s->considered)
             consider(m, s, ret);
-    } else if (e->kind == STAGE_EVENT_DISPLAY_MANAGER || e->kind == STAGE_EVENT_LIST_END)
+    } else if (e->kind == STAGE_EVENT_DISPLAY_MANAGER || e->kind == STAGE_EVENT_LIST_END ||
+               e->kind == STAGE_EVENT_BOOT_FINISHED)
         for (s = m->sessions; s; s = s->hh.next)
             if (!s->considered)
                 consider(m, s, ret);

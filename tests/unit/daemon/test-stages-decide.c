@@ -214,8 +214,16 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {33.5, QUIET, BEGINS(STAGE_SESSION, 0)}, {40, GONE, "1", PAUSES},
      {50, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
 /* A login over ssh during the boot does not end the boot, and is not recorded later. */
-TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
-     {9.5, IS_UP, "1", 0, SSH})
+TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH, .service = "sshd"}, {9, FINISHED, PAUSES},
+     {9.5, IS_UP, "1", 0, SSH, .service = "sshd"})
+/* A session without a seat that is no login over the network, such as that of a kiosk's service,
+ * does not end the boot either. It is recorded from the end of the boot on, unless it began long
+ * before. */
+TEST(early_kiosk, {2, NO_MANAGER}, {5, IS_UP, "1", 1000, .class = "user", .kind = ""},
+     {9, FINISHED, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {9.5, QUIET},
+     {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
+TEST(very_early_kiosk, {2, NO_MANAGER}, {5, IS_UP, "1", 1000, .class = "user", .kind = ""},
+     {19, FINISHED, PAUSES})
 /* With a display manager, logins on a console and by ssh do not count. Logins by xrdp, and logins
  * of an unknown type on a seat, count. */
 TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
@@ -547,6 +555,8 @@ int main(void)
             cmocka_unit_test(greeter_dies),
             cmocka_unit_test(server),
             cmocka_unit_test(early_ssh),
+            cmocka_unit_test(early_kiosk),
+            cmocka_unit_test(very_early_kiosk),
             cmocka_unit_test(consoles_beside_a_greeter),
             cmocka_unit_test(type_comes_late),
             cmocka_unit_test(automatic),
