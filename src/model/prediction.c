@@ -72,9 +72,10 @@ int prediction_append(Prediction *p, Prediction *more, usec_t after)
     }
     for (size_t i = 0; i < more->n_metadata; i++)
         p->metadata[p->n_metadata++] = more->metadata[i];
-    /* Both stages together are ready when the second one is. */
-    p->stalled = p->ready > 0 && more->ready > 0 ? p->stalled + more->stalled : 0;
-    p->ready = p->ready > 0 && more->ready > 0 ? after + more->ready : 0;
+    /* Both stages together are ready when the second one is. A boot that the login ended has no
+     * time of its own, but it lasted until `after`. */
+    p->stalled = more->ready > 0 ? p->stalled + more->stalled : 0;
+    p->ready = more->ready > 0 ? after + more->ready : 0;
     more->n_files = more->n_metadata = 0;
     if (p->n_files > 1)
         qsort(p->files, p->n_files, sizeof(PredictedFile), compare_paths);

@@ -224,6 +224,19 @@ static void one_prediction_follows_another(void **state)
     assert_near(page_chance(boot, "/f/y", 2), 1);
 }
 
+/* A login that begins before the boot has finished ends the boot, whose time is then not known. */
+static void both_are_ready_when_the_second_is(void **state)
+{
+    Prediction boot = {.stalled = 1}, login = {.ready = 5, .stalled = 3}, unknown = {0};
+
+    assert_int_equal(prediction_append(&boot, &login, 7), 0);
+    assert_int_equal(boot.ready, 12);
+    assert_int_equal(boot.stalled, 4);
+    assert_int_equal(prediction_append(&boot, &unknown, 7), 0);
+    assert_int_equal(boot.ready, 0);
+    assert_int_equal(boot.stalled, 0);
+}
+
 static void users_apart_and_together(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -893,6 +906,7 @@ int main(void)
             cmocka_unit_test(an_automatic_login_is_a_habit),
             cmocka_unit_test(most_boots_are_recorded_late),
             cmocka_unit_test(one_prediction_follows_another),
+            cmocka_unit_test(both_are_ready_when_the_second_is),
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
             cmocka_unit_test(assumed_until_the_truth_is_known),
