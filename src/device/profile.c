@@ -29,11 +29,15 @@ const DeviceProfile *device_profile_of_class(DeviceClass c)
  * submits the next request while the first worker is between two requests. On devices whose latency
  * dominates, many requests run at once. Each window takes about 0.2 s to read. If the I/O scheduler
  * lets no other request overtake those of a window, a best-effort reader waits at most that long.
- */
+ * While a stage runs next to the replay, the window is a few times what the disk transfers during
+ * one latency, except on a disk that seeks. */
 static const DeviceEngine engines[_DEVICE_CLASS_MAX] = {
-        [DEVICE_CLASS_UNKNOWN] = {16 * MIB, 1, 256},  [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256},
-        [DEVICE_CLASS_SD] = {8 * MIB, 2, 64},         [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128},
-        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256}, [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512},
+        [DEVICE_CLASS_UNKNOWN] = {16 * MIB, 1, 256, 16 * MIB, 256},
+        [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256, 16 * MIB, 256},
+        [DEVICE_CLASS_SD] = {8 * MIB, 2, 64, MIB / 2, 4},
+        [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128, MIB, 4},
+        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256, 2 * MIB, 32},
+        [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512, 2 * MIB, 32},
 };
 
 const DeviceEngine *device_engine_of_class(DeviceClass c)

@@ -32,6 +32,8 @@ typedef struct DeviceEngine {
     uint64_t window_bytes;    /* the most bytes in flight, of all threads together */
     unsigned n_workers;       /* threads */
     uint32_t window_requests; /* the most requests in flight, of all threads together */
+    uint64_t beside_bytes;    /* the same limits while others read from the disk */
+    uint32_t beside_requests;
 } DeviceEngine;
 
 /* Returns how a disk of the class is read. */

@@ -254,6 +254,7 @@ typedef struct Timeline {
     Device *devices;
     Stream *streams;
     double *resident; /* read -> when it is in memory, or NOT_READ */
+    bool beside;      /* the reader runs next to replay */
 } Timeline;
 
 static void timeline_done(Timeline *m)
@@ -340,10 +341,21 @@ static void skip_resident(Timeline *m, Stream *s)
         s->next++;
 }
 
+/* Returns when so little is in flight that replay may make its next request. */
+static double window_opens(const Timeline *m, uint32_t device)
+{
+    const Device *d = &m->devices[device];
+    const DeviceEngine *engine = m->s->f->devices[device].engine;
+    double slot = d->slots[next_slot(d)];
+
+    if (!m->beside || !engine)
+        return slot;
+    return fmax(slot, d->link_free - (double)engine->beside_bytes / d->p->rate_bytes_per_usec);
+}
+
 /* Returns when the stream can make its next request, or INFINITY if it has none left. */
 static double stream_ready(Timeline *m, uint32_t device)
 {
-    const Device *d = &m->devices[device];
     Stream *s = &m->streams[device];
     double begin = s->begin;
 
@@ -358,7 +370,7 @@ static double stream_ready(Timeline *m, uint32_t device)
                     s->n_metadata > 0 ? begin : s->done + (double)m->s->f->n_opens * OPEN_USEC;
         begin = s->data_begin;
     }
-    return fmax(begin, d->slots[next_slot(d)]);
+    return fmax(begin, window_opens(m, device));
 }
 
 /* Returns the number of reads, from the next one of the queue on, that replay joins to one request,
@@ -496,6 +508,7 @@ static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, 
         begin = hold == USEC_INFINITY ? all_submitted(&m)
                                       : fmax(begin, fmin((double)hold, all_submitted(&m)));
     }
+    m.beside = true;
     *ret_usec = (usec_t)play_reader(&m, begin);
     if (ret_hold)
         *ret_hold = (usec_t)begin;

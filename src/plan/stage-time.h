@@ -16,7 +16,7 @@
  * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
  * first use, each bin in the order of place. The reader begins after `hold`, or earlier if replay
  * has submitted its last request by then. At that moment a window of requests is still in flight
- * (device_engine_of_class()). */
+ * (device_engine_of_class()). From then on the window is that for a stage next to replay. */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"

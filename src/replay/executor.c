@@ -25,7 +25,7 @@
  *   result
  *   recheck_until               the leader, with lock, while   workers, without the lock: their
  *                               no worker runs                 threads start after the change
- *   io_class (atomic)           any caller                     workers, before each operation
+ *   io_class, beside (atomic)   any caller                     workers, before each operation
  *
  *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
  *   Worker, its ring and its scratch buffer belong to one thread.
@@ -98,6 +98,7 @@ struct Replay {
     ReplayResult result;
 
     atomic_int io_class;
+    atomic_bool beside; /* others read from the disk: the stage runs next to the replay */
 };
 
 #define CHUNK_OF_DEVICE UINT32_MAX
@@ -116,9 +117,12 @@ typedef struct Worker {
     StreamQueue *stream_queue;
     pthread_t thread;
     Pacer pacer;
-    Chunk *queue;    /* a ring of pacer.window_requests */
-    uint32_t oldest; /* its index in the ring */
-    size_t run_max;  /* the number of operations that one request serves: each opens a file */
+    Chunk *queue; /* a ring of queue_size chunks */
+    uint32_t queue_size;
+    uint32_t oldest;       /* its index in the ring */
+    uint64_t beside_bytes; /* the window while others read from the disk */
+    uint32_t beside_requests;
+    size_t run_max; /* the number of operations that one request serves: each opens a file */
     char *scratch;
     uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
                       sweep */
@@ -146,6 +150,14 @@ static void follow_io_class(Worker *w)
         return;
     w->io_class = c;
     thread_set_io_class(c);
+}
+
+/* Narrows the window when the stage begins to run next to the replay: a read that is in no pack
+ * waits behind the requests in flight. */
+static void follow_readers(Worker *w)
+{
+    if (atomic_load_explicit(&w->replay->beside, memory_order_relaxed))
+        pacer_limit(&w->pacer, w->beside_bytes, w->beside_requests);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
@@ -309,7 +321,7 @@ static void await_oldest(Worker *w)
         at += (uint64_t)n;
     }
     pacer_completed(&w->pacer, c->bytes);
-    w->oldest = (w->oldest + 1) % w->pacer.window_requests;
+    w->oldest = (w->oldest + 1) % w->queue_size;
     if (c->file != CHUNK_OF_DEVICE)
         release_file(w->replay, c->file);
 }
@@ -323,7 +335,7 @@ static void make_room(Worker *w, uint64_t bytes)
 /* Puts a chunk that was requested into the ring; make_room() comes before the request. */
 static void note_submitted(Worker *w, const Chunk *c)
 {
-    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
+    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->queue_size] = *c;
     pacer_submitted(&w->pacer, c->bytes);
 }
 
@@ -595,6 +607,7 @@ static void *work(void *arg)
 
     while ((n = next_operations(w, operations)) > 0) {
         follow_io_class(w);
+        follow_readers(w);
         if (n > 1)
             execute_run(w, operations, n);
         else if (operations[0].kind != OPERATION_OPEN)
@@ -636,7 +649,10 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
     w->head = UINT64_MAX;
     pacer_init(&w->pacer, s->window_bytes / of_queue,
                MIN(s->window_requests / of_queue, in_flight));
-    w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
+    w->queue_size = w->pacer.window_requests;
+    w->beside_bytes = s->beside_bytes / of_queue;
+    w->beside_requests = s->beside_requests / of_queue;
+    w->queue = calloc(w->queue_size, sizeof(Chunk));
     w->scratch = malloc(SCRATCH_BYTES);
     return w->queue && w->scratch ? 0 : -ENOMEM;
 }
@@ -855,6 +871,7 @@ int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret)
     x->options = *o;
     x->starter = pthread_self();
     atomic_init(&x->io_class, (int)o->io_class);
+    atomic_init(&x->beside, o->policy == POLICY_CONCURRENT);
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->opened, NULL);
     if (thread_start(&x->leader, STACK_BYTES, lead, x) < 0) {
@@ -885,6 +902,7 @@ bool replay_result(Replay *x, ReplayResult *ret, int *ret_error)
 void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class)
 {
     atomic_store(&x->io_class, (int)io_class);
+    atomic_store(&x->beside, true);
     lock(x);
     x->hurried = true;
     x->order = order;

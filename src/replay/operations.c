@@ -296,6 +296,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
     }
     for (size_t k = 0; k < l.n_streams; k++) {
         Stream *s = &l.streams[k];
+        const DeviceEngine *engine;
 
         s->first = l.n;
         for (uint32_t i = 0; i < n_volumes; i++)
@@ -305,8 +306,11 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                                    workers_of_volume(&p->volumes[i], &facts[i], s->device_class));
             }
         s->n = l.n - s->first;
-        s->window_bytes = device_engine_of_class(s->device_class)->window_bytes;
-        s->window_requests = device_engine_of_class(s->device_class)->window_requests;
+        engine = device_engine_of_class(s->device_class);
+        s->window_bytes = engine->window_bytes;
+        s->window_requests = engine->window_requests;
+        s->beside_bytes = engine->beside_bytes;
+        s->beside_requests = engine->beside_requests;
         r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);
         if (r < 0)
             return r;

@@ -40,6 +40,8 @@ typedef struct Stream {
     unsigned n_workers;    /* 1: one ordered stream */
     uint64_t window_bytes; /* of all its workers together */
     uint32_t window_requests;
+    uint64_t beside_bytes; /* the same limits while others read from the disk */
+    uint32_t beside_requests;
 } Stream;
 
 /* Why an operation is not executed; counted per reason. */

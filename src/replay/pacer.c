@@ -11,6 +11,13 @@ void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests)
     };
 }
 
+void pacer_limit(Pacer *p, uint64_t window_bytes, uint32_t window_requests)
+{
+    p->window_bytes = MIN(p->window_bytes, window_bytes);
+    p->window_requests = MIN(p->window_requests, MAX(window_requests, 1U));
+    p->allowed_requests = MIN(p->allowed_requests, p->window_requests);
+}
+
 void pacer_restart(Pacer *p)
 {
     p->allowed_requests = 1;

@@ -22,6 +22,9 @@ typedef struct Pacer {
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 
+/* Sets a smaller window. Requests in flight above it are completed before the next one. */
+void pacer_limit(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
+
 /* Begins a sweep: the next request is submitted alone, after all requests in flight. */
 void pacer_restart(Pacer *p);
 

@@ -36,6 +36,29 @@ static void the_window_limits_bytes_and_requests(void **state)
     assert_false(pacer_may_submit(&p, 1));
 }
 
+static void a_narrower_window_waits_for_what_is_in_flight(void **state)
+{
+    Pacer p;
+
+    (void)state;
+    pacer_init(&p, 1000, 6);
+    assert_int_equal(submit_all(&p), 6);
+    pacer_limit(&p, 2000, 2);
+    for (int i = 0; i < 4; i++) {
+        pacer_completed(&p, 1);
+        assert_false(pacer_may_submit(&p, 1));
+    }
+    pacer_completed(&p, 1);
+    assert_int_equal(submit_all(&p), 1);
+    /* The window never grows. */
+    pacer_limit(&p, 1000, 6);
+    assert_false(pacer_may_submit(&p, 1));
+    pacer_limit(&p, 1, 0);
+    pacer_completed(&p, 1);
+    pacer_completed(&p, 1);
+    assert_int_equal(submit_all(&p), 1);
+}
+
 static void a_sweep_begins_with_one_request(void **state)
 {
     Pacer p;
@@ -73,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_window_limits_bytes_and_requests),
+            cmocka_unit_test(a_narrower_window_waits_for_what_is_in_flight),
             cmocka_unit_test(a_sweep_begins_with_one_request),
             cmocka_unit_test(requests_before_the_restart_end_first),
     };
