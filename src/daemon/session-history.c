@@ -124,7 +124,18 @@ static uint64_t number_of(json_object *o, const char *key)
     return json_get_u64(o, key, SESSION_UNKNOWN - 1, &n) < 0 ? SESSION_UNKNOWN : n;
 }
 
-/* Adds the report of headstart-replay for the session's user, or else the report for everyone. */
+/* Adds the number to the sum, if it is known. */
+static void add_number(uint64_t *sum, json_object *o, const char *key)
+{
+    uint64_t n = number_of(o, key);
+
+    if (n != SESSION_UNKNOWN)
+        *sum = *sum == SESSION_UNKNOWN ? n : *sum + MIN(n, SESSION_UNKNOWN - 1 - *sum);
+}
+
+/* Adds the reports of headstart-replay for the session: that for everyone and that for the
+ * session's user, which leaves out what the former has read. Policy and outcome are those for the
+ * user, if there are any. */
 static void add_replay(const EndedStage *e, SessionRecord *s)
 {
     _cleanup_close_ int fd =
@@ -145,10 +156,10 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
         copy_string(s->outcome, sizeof(s->outcome), outcome);
         if (json_get_string(o, "reason", &reason) >= 0)
             copy_string(s->reason, sizeof(s->reason), reason);
-        s->replay_usec = number_of(o, "duration_usec");
-        s->replay_files = number_of(o, "files");
-        s->replay_data_bytes = number_of(o, "data_bytes");
-        s->replay_metadata_bytes = number_of(o, "metadata_bytes");
+        add_number(&s->replay_usec, o, "duration_usec");
+        add_number(&s->replay_files, o, "files");
+        add_number(&s->replay_data_bytes, o, "data_bytes");
+        add_number(&s->replay_metadata_bytes, o, "metadata_bytes");
     }
 }
 

@@ -41,6 +41,8 @@
 #include "replay/marker.h"
 #include "replay/opening.h"
 #include "replay/pacer.h"
+#include "replay/sample.h"
+#include "replay/subtract.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -745,6 +747,22 @@ static void queues_fill(Replay *x)
                                      .end = x->list.streams[i].first + x->list.streams[i].n};
 }
 
+/* Leaves out what earlier replays have read, if it is still in memory. If memory runs out, the list
+ * stays as it is. */
+static void leave_out_earlier(const Replay *x, OperationList *list)
+{
+    for (size_t i = 0; i < REPLAY_EARLIER_MAX; i++) {
+        const EarlierPack *e = &x->options.earlier[i];
+        _cleanup_mounted_table_ MountedTable mounted = {0};
+
+        if (!e->pack)
+            continue;
+        if (e->running || (mounted_table_read(e->pack, x->options.root, &mounted) >= 0 &&
+                           pack_is_resident(e->pack, &mounted)))
+            (void)operations_subtract(x->pack, e->pack, list);
+    }
+}
+
 /* Finds the filesystems and lists the operations. Returns 0, or a negative errno with *x
  * unchanged. */
 static int find_operations(Replay *x)
@@ -767,6 +785,7 @@ static int find_operations(Replay *x)
         mounted_table_done(&mounted);
         return r;
     }
+    leave_out_earlier(x, &list);
     lock(x);
     x->mounted = mounted;
     x->list = list;

@@ -18,6 +18,14 @@ typedef struct ReplayResult {
     bool resident;                        /* with `wait`: everything is in memory */
 } ReplayResult;
 
+/* The pack of another replay of this boot. */
+typedef struct EarlierPack {
+    const Pack *pack; /* outlives the Replay; NULL: none */
+    bool running;     /* that replay is not over yet */
+} EarlierPack;
+
+#define REPLAY_EARLIER_MAX 2U
+
 typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
@@ -27,6 +35,8 @@ typedef struct ReplayOptions {
                            have read a part; of files that are mostly resident, only large ranges */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
                            index; or NULL. Outlives the Replay */
+    EarlierPack earlier[REPLAY_EARLIER_MAX]; /* what these replays have read or will read is left
+                                                out, unless samples show that it has left memory */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
     int done_signal;    /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;

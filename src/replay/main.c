@@ -6,6 +6,7 @@
 
 #include "base/call-filter.h"
 #include "base/clock.h"
+#include "base/compressed-file.h"
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -29,12 +30,13 @@ typedef struct Arguments {
     const char *root;
     const char *status; /* file to write the result to, or NULL */
     const char *marker; /* file that exists while no other replay is needed, or NULL */
-    Policy policy;      /* _POLICY_INVALID: that of the pack */
-    int io_class;       /* 0: that of the policy */
-    usec_t settle;      /* longest wait for a quiet disk; 0: none */
-    usec_t mount_wait;  /* longest wait for filesystems that are not mounted yet; 0: none */
-    usec_t timeout;     /* limit of the whole program */
-    bool hurry;         /* a login has begun */
+    const char *except[REPLAY_EARLIER_MAX]; /* packs; NULL: none */
+    Policy policy;                          /* _POLICY_INVALID: that of the pack */
+    int io_class;                           /* 0: that of the policy */
+    usec_t settle;                          /* longest wait for a quiet disk; 0: none */
+    usec_t mount_wait; /* longest wait for filesystems that are not mounted yet; 0: none */
+    usec_t timeout;    /* limit of the whole program */
+    bool hurry;        /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
 
@@ -53,6 +55,7 @@ enum {
     OPTION_FORCE,
     OPTION_STATUS,
     OPTION_MARKER,
+    OPTION_EXCEPT,
     OPTION_JSON,
 };
 
@@ -75,6 +78,8 @@ static const Option options[] = {
         {OPTION_STATUS, 0, "status", "FILE", "Write the result to FILE as JSON"},
         {OPTION_MARKER, 0, "marker", "FILE",
          "Create FILE when the pack needs no further replay,\nremove it if filesystems are missing"},
+        {OPTION_EXCEPT, 0, "except", "PACK",
+         "Leave out what the replay of PACK has read in\nthis boot; at most twice"},
         {OPTION_JSON, 0, "json", NULL, "Print the result as JSON"},
         {0},
 };
@@ -122,6 +127,17 @@ static int parse_io_class(const char *value, int *ret)
     return 0;
 }
 
+static int add_except(const char *value, Arguments *a)
+{
+    for (size_t i = 0; i < REPLAY_EARLIER_MAX; i++)
+        if (!a->except[i]) {
+            a->except[i] = value;
+            return 0;
+        }
+    return options_refuse("headstart-replay", "--except= is given more than %u times",
+                          REPLAY_EARLIER_MAX);
+}
+
 /* Applies one option. Returns 0, or -EINVAL if its value is wrong, reported. */
 static int apply_option(int id, const char *value, Arguments *a)
 {
@@ -159,6 +175,8 @@ static int apply_option(int id, const char *value, Arguments *a)
     case OPTION_MARKER:
         a->marker = value;
         return 0;
+    case OPTION_EXCEPT:
+        return add_except(value, a);
     case OPTION_JSON:
         a->json = true;
         return 0;
@@ -296,9 +314,32 @@ static int wait_for_quiet_disk(usec_t max)
     return sig;
 }
 
+/* Loads the pack of --except= if its replay has read it in this boot. The report of that replay is
+ * in the directory of this report. Otherwise *ret stays empty: the replay of that pack reports its
+ * errors. */
+static void load_earlier(const char *path, const Report *report, LoadedPack *buf, EarlierPack *ret)
+{
+    _cleanup_free_ char *status = NULL;
+    const char *slash = report->status ? strrchr(report->status, '/') : NULL;
+    EarlierReplay earlier;
+    size_t size;
+
+    if (!slash || compressed_file_read(AT_FDCWD, path, PACK_SIZE_MAX, &buf->buf, &size, NULL) < 0 ||
+        pack_open(buf->buf, size, &buf->pack, NULL) < 0 ||
+        asprintf(&status, "%.*s/replay-%s.json", (int)(slash - report->status), report->status,
+                 stage_to_string((Stage)buf->pack.header->stage)) < 0)
+        return;
+    earlier = report_read_earlier(status, &buf->pack);
+    if (earlier != EARLIER_REPLAY_NONE)
+        *ret = (EarlierPack){.pack = &buf->pack, .running = earlier == EARLIER_REPLAY_RUNNING};
+}
+
+/* With the outcome REPLAY_OUTCOME_STOPPED, threads may still use the packs of --except=, so these
+ * are never freed. */
 static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, Report *report)
 {
-    const SweepOptions o = {
+    static LoadedPack earlier[REPLAY_EARLIER_MAX];
+    SweepOptions o = {
             .root = root,
             .policy = report->policy,
             .io_class = a->io_class                     ? (IoClass)a->io_class
@@ -312,6 +353,8 @@ static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, 
             .marker = a->marker,
     };
 
+    for (size_t i = 0; i < REPLAY_EARLIER_MAX && a->except[i]; i++)
+        load_earlier(a->except[i], report, &earlier[i], &o.earlier[i]);
     return sweep(&p->pack, &o, report);
 }
 
@@ -359,6 +402,7 @@ static int run(Arguments *a)
     if (!root)
         return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
     report.pack = p.path;
+    report.checksum = le64toh(p.pack.header->checksum);
     report.stage = (Stage)p.pack.header->stage;
     report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
     report.reason =

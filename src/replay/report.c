@@ -8,9 +8,13 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#include <endian.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+
+#define REPORT_SIZE_MAX (64U * 1024)
 
 /* A growing line. If memory runs out, `failed` becomes true and stays so. */
 typedef struct Text {
@@ -224,6 +228,7 @@ char *report_to_json(const Report *x)
 
     add(&t, "{\"pack\":");
     add_json_string(&t, x->pack);
+    add(&t, ",\"checksum\":\"%016" PRIx64 "\"", x->checksum);
     add(&t,
         ",\"stage\":\"%s\",\"policy\":\"%s\",\"outcome\":\"%s\",\"start_realtime_usec\":%" PRIu64
         ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
@@ -270,6 +275,28 @@ int report_save(const Report *x)
     return r < 0 ? r
                  : output_file_write(x->status, text, strlen(text),
                                      x->stage == STAGE_BOOT ? 0644 : 0600);
+}
+
+EarlierReplay report_read_earlier(const char *status, const Pack *p)
+{
+    _cleanup_free_ char *text = NULL;
+    char checksum[64];
+    size_t size;
+
+    if (file_read_whole(AT_FDCWD, status, REPORT_SIZE_MAX, &text, &size) < 0)
+        return EARLIER_REPLAY_NONE;
+    /* Strings of the report have no unescaped quote, so a member can be found as text. */
+    snprintf(checksum, sizeof(checksum), "\"checksum\":\"%016" PRIx64 "\"",
+             le64toh(p->header->checksum));
+    if (!strstr(text, checksum))
+        return EARLIER_REPLAY_NONE;
+    if (strstr(text, "\"outcome\":\"running\""))
+        return EARLIER_REPLAY_RUNNING;
+    /* What was not mounted or not begun was not read. */
+    if (!strstr(text, "\"outcome\":\"done\"") || strstr(text, "\"unmounted\":") ||
+        strstr(text, "\"device\":") || strstr(text, "\"stopped\":"))
+        return EARLIER_REPLAY_NONE;
+    return EARLIER_REPLAY_DONE;
 }
 
 static const PackFile *file_of(const Pack *p, const Operation *o)

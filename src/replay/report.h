@@ -30,6 +30,7 @@ typedef enum HoldEnd {
 
 typedef struct Report {
     const char *pack;   /* its path */
+    uint64_t checksum;  /* of the pack */
     const char *status; /* where report_save() writes it; NULL: nowhere */
     Stage stage;
     Policy policy;
@@ -63,6 +64,18 @@ bool report_to_journal(const Report *x, const char *text);
 /* Writes the report as JSON to its status file and creates the directory of that file if needed.
  * Returns 0 or a negative errno. */
 int report_save(const Report *x);
+
+/* What a report says of another replay of this boot. */
+typedef enum EarlierReplay {
+    EARLIER_REPLAY_NONE,    /* it did not read all of the pack, or read another one */
+    EARLIER_REPLAY_RUNNING, /* it has not ended */
+    EARLIER_REPLAY_DONE,    /* it has read all that it could open */
+} EarlierReplay;
+
+/* Reads the report in the file `status`, which report_save() has written, and returns whether the
+ * replay that wrote it reads or has read the pack. EARLIER_REPLAY_NONE if the file cannot be read.
+ */
+EarlierReplay report_read_earlier(const char *status, const Pack *p);
 
 /* Return the operation in one line for a dry run; the caller frees it. NULL: out of memory. */
 char *operation_to_text(const Pack *p, const MountedTable *t, const Operation *o);

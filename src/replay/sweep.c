@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How often the available memory is checked during a sweep, and the temperature. Firmware may take
  * milliseconds to read the temperature. */
@@ -232,6 +233,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     usec_t begun;
     int r;
 
+    memcpy(s.options.earlier, o->earlier, sizeof(s.options.earlier));
     /* The signals are blocked before threads are created, so that these inherit the mask. */
     sigemptyset(&s.signals);
     sigaddset(&s.signals, SIGTERM);

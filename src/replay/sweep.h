@@ -23,12 +23,13 @@ typedef struct SweepOptions {
             *root; /* absolute, without symlinks: only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    usec_t mount_wait;  /* time from the start during which later mounts are replayed, too */
-    usec_t timeout;     /* time from the start after which the replay ends in any case; at most
-                           TIMEOUT_MAX */
-    bool wait;          /* the replay is done only when everything is resident */
-    bool hurry;         /* a login has begun */
-    bool ready;         /* READY=1 was sent already, so there is no gate */
+    usec_t mount_wait; /* time from the start during which later mounts are replayed, too */
+    usec_t timeout;    /* time from the start after which the replay ends in any case; at most
+                          TIMEOUT_MAX */
+    bool wait;         /* the replay is done only when everything is resident */
+    bool hurry;        /* a login has begun */
+    bool ready;        /* READY=1 was sent already, so there is no gate */
+    EarlierPack earlier[REPLAY_EARLIER_MAX];
     const char *marker; /* marker.h: removed if a filesystem is missing; NULL: none */
 } SweepOptions;
 

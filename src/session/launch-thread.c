@@ -14,7 +14,7 @@
 #include "record/processes.h"
 #include "record/watched-volumes.h"
 #include "replay/executor.h"
-#include "replay/opening.h"
+#include "replay/sample.h"
 #include "session/launch-table.h"
 #include "session/machine.h"
 #include "state/launch-packs.h"
@@ -30,9 +30,6 @@
 
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
-/* Before a set is read, the residency of some of its ranges is checked: of at most this many
- * metadata ranges of each volume, and of at most this many data ranges of the pack. */
-#define SAMPLES_MAX 16U
 #define SIGNAL_DONE SIGRTMIN /* sent by the executor when a replay is done */
 #define POLL_MOUNTS (POLLPRI | POLLERR)
 
@@ -60,61 +57,11 @@ struct LaunchThread {
 
 /* --- the page cache --------------------------------------------------------------------------- */
 
-static bool metadata_is_resident(const Pack *p, const MountedTable *mounted)
-{
-    for (uint32_t v = 0; v < mounted->n; v++) {
-        const PackVolume *s = &p->volumes[v];
-        uint32_t n = le32toh(s->n_metadata), n_samples = MIN(n, SAMPLES_MAX);
-
-        for (uint32_t i = 0; i < n_samples && mounted->volumes[v].device_fd >= 0; i++) {
-            const PackMetadata *m =
-                    &p->metadata[le32toh(s->first_metadata) + (uint64_t)i * n / n_samples];
-
-            if (cachestat_is_resident(mounted->volumes[v].device_fd, le64toh(m->offset),
-                                      le64toh(m->length)) <= 0)
-                return false;
-        }
-    }
-    return true;
-}
-
-static int volume_of_data(const Pack *p, uint32_t data)
-{
-    for (uint32_t v = 0; v < le32toh(p->header->n_volumes); v++)
-        if (data - le32toh(p->volumes[v].first_data) < le32toh(p->volumes[v].n_data))
-            return (int)v;
-    return -1;
-}
-
-static bool data_is_resident(const Pack *p, const MountedTable *mounted)
-{
-    uint32_t n = le32toh(p->header->n_data), n_samples = MIN(n, SAMPLES_MAX);
-
-    for (uint32_t i = 0; i < n_samples; i++) {
-        uint32_t k = (uint32_t)((uint64_t)i * n / n_samples);
-        const PackData *d = &p->data[k];
-        const PackFile *f = &p->files[le32toh(d->file)];
-        int volume = volume_of_data(p, k);
-        _cleanup_close_ int fd = -EBADF;
-        ReplaySkip why;
-
-        if (volume < 0 || mounted->volumes[volume].root_fd < 0)
-            continue;
-        fd = open_planned(mounted->volumes[volume].root_fd, pack_string(p, f->path), f, true, &why);
-        if (fd >= 0 && cachestat_is_resident(fd, le64toh(d->offset), le64toh(d->length)) <= 0)
-            return false;
-    }
-    return true;
-}
-
-/* Returns true if all checked ranges of the set are in memory. Metadata is checked first: if it is
- * in memory, opening the files of the data ranges needs no I/O. */
 static bool is_resident(const LaunchThread *t, const Pack *p)
 {
     _cleanup_mounted_table_ MountedTable mounted = {0};
 
-    return mounted_table_read(p, t->root, &mounted) >= 0 && metadata_is_resident(p, &mounted) &&
-           data_is_resident(p, &mounted);
+    return mounted_table_read(p, t->root, &mounted) >= 0 && pack_is_resident(p, &mounted);
 }
 
 /* --- replays ---------------------------------------------------------------------------------- */

@@ -847,3 +847,62 @@ waits() {
     run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
     [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/where-it-was" ]
 }
+
+# --- earlier replays of the same boot -----------------------------------------------------------------
+
+# made NAME STAGE FILE…: makes a pack of these files of HS_MNT
+made() {
+    local pack=$HS_TMP/$1 stage=$2
+    shift 2
+    printf "$HS_MNT/%s\n" "$@" | "$MKPACK" --stage="$stage" "$pack" "$HS_MNT"
+}
+
+@test "--except leaves out what another replay of this boot has read, while it is in memory" {
+    local own=(--wait --json --status="$HS_TMP/run/replay-login@1000.json")
+    hs_filesystem ext4 64
+    for name in a b c; do
+        head -c 1000000 /dev/urandom >"$HS_MNT/$name"
+    done
+    hs_cold
+    made everyone login a b
+    made user login a b c
+    made boot boot b
+    # The other replay has not run.
+    run -0 replay "${own[@]}" --except="$HS_TMP/everyone" "$HS_TMP/user"
+    replayed '.files == 3 and .data_bytes > 2900000'
+    hs_attempts left_out
+    # Data that has left memory is read again.
+    hs_cold
+    run -0 replay "${own[@]}" --except="$HS_TMP/everyone" "$HS_TMP/user"
+    replayed '.files == 3 and .data_bytes > 2900000'
+    # The status belongs to another pack, or to a replay that has read nothing.
+    hs_cold
+    run -0 replay --wait --status="$HS_TMP/run/replay-login.json" "$HS_TMP/user"
+    run -0 replay "${own[@]}" --except="$HS_TMP/everyone" "$HS_TMP/user"
+    replayed '.files == 3'
+    sed -i 's/"outcome":"done"/"outcome":"control"/' "$HS_TMP/run/replay-login.json"
+    run -0 replay "${own[@]}" --except="$HS_TMP/user" "$HS_TMP/user"
+    replayed '.files == 3'
+    # A pack that cannot be read is no obstacle; a third one is too many.
+    echo nonsense >"$HS_TMP/bad"
+    run -0 replay "${own[@]}" --except="$HS_TMP/bad" --except="$HS_TMP/none" "$HS_TMP/user"
+    replayed '.files == 3'
+    run -2 replay --except=a --except=b --except=c "$HS_TMP/user"
+    assert_one_error_line "$output"
+}
+
+# A memory reclaimer may evict what the first replay has read. Then the second one reads everything.
+left_out() {
+    run -0 replay --wait --status="$HS_TMP/run/replay-login.json" "$HS_TMP/everyone"
+    run -0 replay --wait --status="$HS_TMP/run/replay-boot.json" "$HS_TMP/boot"
+    run -0 replay "${own[@]}" --except="$HS_TMP/everyone" "$HS_TMP/user"
+    replayed '.outcome == "done" and .files == 1 and .data_bytes < 1100000' || return 1
+    run -0 replay "${own[@]}" --except="$HS_TMP/boot" --except="$HS_TMP/everyone" "$HS_TMP/user"
+    replayed '.files == 1' || return 1
+    run -0 replay "${own[@]}" --except="$HS_TMP/boot" "$HS_TMP/user"
+    replayed '.files == 2' || return 1
+    # What a replay that has not ended reads is left out without samples.
+    sed -i 's/"outcome":"done"/"outcome":"running"/' "$HS_TMP/run/replay-boot.json"
+    run -0 replay "${own[@]}" --except="$HS_TMP/boot" "$HS_TMP/user"
+    replayed '.files == 2'
+}

@@ -7,6 +7,7 @@
 #include "pack/pack-writer.h"
 #include "replay/operations.h"
 #include "replay/pacer.h"
+#include "replay/subtract.h"
 #include "replay/superblock.h"
 
 #include <setjmp.h>
@@ -448,10 +449,67 @@ static void test_unneeded(void **state)
     assert_false(operation_is_unneeded(0, 1, 1));
 }
 
+/* The pack of an earlier replay: one volume, whose first range of metadata and whose files 11 and
+ * 12 are those of `one`; file 13 has another time. Of file 11 it reads less. */
+static const Given before = {
+        .class = DEVICE_CLASS_HDD,
+        .flags = PACK_VOLUME_PHYSICAL,
+        .metadata = {{0, 16384, 1}},
+        .n_metadata = 1,
+        .files = {FILE(10),
+                  FILE(11),
+                  FILE(12),
+                  {.path = (char *)"f13", .inode = 13, .size_bytes = 1 << 20, .mtime_nsec = 1}},
+        .n_files = 4,
+        .data = {DATA(0, 0, 4096, 500, NEVER, 1), DATA(3, 0, 1 << 20, 1000, NEVER, 1),
+                 DATA(2, 0, 8192, 2000, NEVER, 1), DATA(1, 4096, 8192, 4096, NEVER, 1)},
+        .n_data = 4,
+};
+
+static void test_subtract(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0}, all = {0};
+    _cleanup_free_ void *kept = NULL;
+    Pack earlier = make(&before, 1), p;
+
+    kept = made;
+    made = NULL;
+    p = make(&one, 1);
+    assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+    assert_int_equal(operations_subtract(&p, &earlier, &l), 0);
+    /* The second range of metadata is not in the earlier pack, nor is the other time of file 13,
+     * nor the beginning of file 11. */
+    expect(&l, "m1 d0 d3 o2");
+    assert_int_equal(l.n, 4);
+    /* A pack minus itself is nothing. */
+    assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &all), 0);
+    assert_int_equal(operations_subtract(&p, &p, &all), 0);
+    expect(&all, "");
+    assert_int_equal(all.n, 0);
+}
+
+/* The same files on another filesystem were not read. */
+static void test_subtract_other_volume(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    _cleanup_free_ void *kept = NULL;
+    const Given two[] = {before, one};
+    Pack earlier = make(&before, 1), p;
+
+    kept = made;
+    made = NULL;
+    p = make(two, 2);
+    assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+    assert_int_equal(operations_subtract(&p, &earlier, &l), 0);
+    expect(&l, "m1 m2 d4 d5 d6 d7 o4 o5 o6");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_teardown(test_policies, drop),
+            cmocka_unit_test_teardown(test_subtract, drop),
+            cmocka_unit_test_teardown(test_subtract_other_volume, drop),
             cmocka_unit_test_teardown(test_hurry, drop),
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
             cmocka_unit_test_teardown(test_open_late, drop),
