@@ -181,7 +181,7 @@ static int parse_stage(Evaluation *e, const char *value)
 
 static int parse_waste(Evaluation *e, const char *value)
 {
-    double share;
+    double share = 0;
     int r = parse_share(e, "waste", value, &share);
 
     if (r >= 0)

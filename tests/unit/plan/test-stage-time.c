@@ -152,6 +152,29 @@ static void a_hold_ends_with_the_last_request(void **state)
     assert_true(t >= all && t + MSEC >= hold + 460 * MSEC);
 }
 
+/* A read that replay has not begun waits behind the requests in flight: behind all of a deep
+ * device, or behind a small window. */
+static void a_small_window_lets_readers_pass(void **state)
+{
+    DeviceEngine engine = {
+            .window_bytes = 64 * MB, .window_requests = 512, .beside_bytes = 64 * MB};
+    Example x;
+    usec_t wide, narrow;
+
+    /* 50 large reads are needed at the end of the stage, and ten small ones early. */
+    example(&x, &deep, 60, 2 * MB, 10 * USEC_PER_SEC, USEC_PER_SEC);
+    for (size_t i = 0; i < 60; i++) {
+        x.reads[i].place = (i < 10 ? 100 + i : i) * 4 * MB;
+        x.reads[i].length = i < 10 ? 50000 : 2 * MB;
+        x.reads[i].need = i < 10 ? i * MSEC : 1900 * MSEC;
+    }
+    x.device.engine = &engine;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 0, &wide, NULL), 0);
+    engine.beside_bytes = 2 * MB;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 0, &narrow, NULL), 0);
+    assert_true(narrow + 200 * MSEC < wide);
+}
+
 /* A reader waits for a read that has begun: 10 MB take 100 ms. */
 static void a_read_on_its_way_is_awaited(void **state)
 {
@@ -367,6 +390,7 @@ int main(void)
             cmocka_unit_test(nothing_is_gained_where_nothing_waits),
             cmocka_unit_test(only_reads),
             cmocka_unit_test(a_hold_ends_with_the_last_request),
+            cmocka_unit_test(a_small_window_lets_readers_pass),
             cmocka_unit_test(a_read_on_its_way_is_awaited),
             cmocka_unit_test(reading_overlaps_with_computing),
             cmocka_unit_test(neighbours_are_read_together),
