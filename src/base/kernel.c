@@ -40,3 +40,18 @@ bool kernel_command_line_has(int root_fd, const char *word)
             return true;
     return false;
 }
+
+char *kernel_command_line_value(int root_fd, const char *key)
+{
+    _cleanup_free_ char *text = NULL;
+    const char *value = NULL;
+    size_t n = strlen(key);
+
+    if (rooted_read(root_fd, "/proc/cmdline", COMMAND_LINE_SIZE_MAX, &text, NULL) < 0)
+        return NULL;
+    for (char *save = NULL, *w = strtok_r(text, " \t\n", &save); w;
+         w = strtok_r(NULL, " \t\n", &save))
+        if (strncmp(w, key, n) == 0 && w[n] == '=')
+            value = w + n + 1;
+    return value ? strdup(value) : NULL;
+}

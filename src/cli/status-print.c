@@ -27,6 +27,25 @@ static uint64_t number_in(json_object *o, const char *key)
     return json_get_u64(o, key, UINT64_MAX - 1, &n) < 0 ? COUNT_UNKNOWN : n;
 }
 
+/* Returns the number of objects that the replay skipped, for whatever reason. */
+static uint64_t n_skipped(json_object *o)
+{
+    json_object *skipped;
+    uint64_t n = 0;
+
+    if (!json_object_object_get_ex(o, "skipped", &skipped) ||
+        !json_object_is_type(skipped, json_type_object))
+        return COUNT_UNKNOWN;
+    json_object_object_foreach(skipped, key, value)
+    {
+        uint64_t k = number_in(skipped, key);
+
+        (void)value;
+        n += k <= UINT32_MAX ? k : 0;
+    }
+    return n;
+}
+
 static Table *replay_table(const Status *s)
 {
     static const Column columns[] = {
@@ -41,6 +60,8 @@ static Table *replay_table(const Status *s)
             {"FILES", "files", CELL_COUNT},
             {"DATA", "data_bytes", CELL_BYTES},
             {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"SKIPPED", NULL, CELL_COUNT},
+            {NULL, "skipped", CELL_JSON},
             {0},
     };
     Table *t = table_new(columns);
@@ -58,7 +79,9 @@ static Table *replay_table(const Status *s)
                       number_in(x->object, "held_usec"), hold_end,
                       number_in(x->object, "start_boottime_usec"),
                       number_in(x->object, "duration_usec"), number_in(x->object, "files"),
-                      number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"));
+                      number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"),
+                      n_skipped(x->object),
+                      json_object_get(json_object_object_get(x->object, "skipped")));
         }
     return t;
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/early-delay.h"
+#include "base/hold.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "early/conditions.h"
@@ -31,9 +32,6 @@
 
 /* A file in the runtime directory: this boot is recorded again, so nothing was replayed. */
 #define RECORD_MARKER "record-boot.early"
-
-/* No pack holds the boot for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
-#define HOLD_MAX (60 * USEC_PER_SEC)
 
 /* headstart-replay needs a moment of CPU time to report that its deadline has passed. */
 #define HOLD_MARGIN (100 * USEC_PER_MSEC)
@@ -282,9 +280,9 @@ static int open_notify_socket(char *ret_name, size_t size)
     return TAKE_FD(fd);
 }
 
-/* Reads one message. Returns true if the boot may continue. If the message requests a deadline
- * (EXTEND_TIMEOUT_USEC=), *until becomes that deadline, counted from now. */
-static bool may_continue(int notify_fd, usec_t *until)
+/* Reads one message. Returns true if the boot may continue. If the message requests time
+ * (EXTEND_TIMEOUT_USEC=), *hold becomes this time, which counts from the begin of the wait. */
+static bool may_continue(int notify_fd, usec_t *hold)
 {
     static const char extend[] = "EXTEND_TIMEOUT_USEC=";
     char text[1024];
@@ -301,27 +299,26 @@ static bool may_continue(int notify_fd, usec_t *until)
             return true;
         if (strncmp(line, extend, sizeof(extend) - 1) == 0 &&
             parse_u64(line + sizeof(extend) - 1, &usec) >= 0)
-            *until = clock_now(CLOCK_MONOTONIC) + MIN(usec, HOLD_MAX) + HOLD_MARGIN;
+            *hold = usec;
     }
     return false;
 }
 
-static void await_replay(int notify_fd, int end_fd)
+static void await_replay(usec_t begun, int notify_fd, int end_fd)
 {
-    usec_t until = clock_now(CLOCK_MONOTONIC) + EARLY_FIRST_MESSAGE_USEC;
-    /* The wait ends at this time, whatever extensions the messages request. */
-    const usec_t last = until + HOLD_MAX + HOLD_MARGIN;
+    const usec_t limit = hold_limit(AT_FDCWD);
+    usec_t hold = HOLD_UNREAD_MAX - HOLD_MARGIN; /* until the first message arrives */
 
     for (;;) {
         struct pollfd p[] = {{.fd = notify_fd, .events = POLLIN}, {.fd = end_fd}};
-        usec_t now = clock_now(CLOCK_MONOTONIC), end = MIN(until, last);
+        usec_t now = clock_now(CLOCK_MONOTONIC), end = begun + MIN(hold, limit) + HOLD_MARGIN;
         int n = poll(p, ELEMENTSOF(p), now < end ? (int)((end - now) / USEC_PER_MSEC) + 1 : 0);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return;
-        if ((p[0].revents & POLLIN) && may_continue(notify_fd, &until))
+        if ((p[0].revents & POLLIN) && may_continue(notify_fd, &hold))
             return;
         if (p[1].revents && !(p[0].revents & POLLIN))
             return;
@@ -344,7 +341,7 @@ void early_start(const EarlyOptions *o)
 {
     usec_t begun = clock_now(CLOCK_MONOTONIC);
     _cleanup_close_ int notify_fd = -EBADF, end_fd = -EBADF, boot_fd = -EBADF;
-    char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+    char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1], begin[24];
     int fds[2];
     pid_t pid;
 
@@ -359,12 +356,13 @@ void early_start(const EarlyOptions *o)
     if (pid == 0) {
         close(TAKE_FD(notify_fd));
         close(TAKE_FD(end_fd));
-        if (setenv("NOTIFY_SOCKET", name, 1) < 0)
+        snprintf(begin, sizeof(begin), "%" PRIu64, begun);
+        if (setenv("NOTIFY_SOCKET", name, 1) < 0 || setenv(HOLD_BEGIN_VARIABLE, begin, 1) < 0)
             _exit(EXIT_FAILURE);
         run_child(o, boot_fd);
     }
     close(TAKE_FD(boot_fd));
-    await_replay(notify_fd, end_fd);
+    await_replay(begun, notify_fd, end_fd);
     report_delay(o, begun);
     /* A process that continues to run is reaped by the system manager. */
     (void)waitpid(pid, NULL, WNOHANG);

@@ -19,18 +19,16 @@ typedef struct EarlyOptions {
     char *const *words; /* further words of a kernel command line, ended by NULL */
 } EarlyOptions;
 
-/* The longest wait for the first message of headstart-replay, in microseconds. */
-#define EARLY_FIRST_MESSAGE_USEC 2000000U
-
 /* Requests a whole file from the disk without waiting for its data: page faults would read a
  * program in many small requests. A failure has no other effect. */
 void early_read_ahead(const char *path);
 
-/* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has
- * passed the deadline of its pack, has no reason to hold the boot, has ended, or has sent nothing
- * for EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so a disk that hangs cannot
- * block it. A child process that meets an error logs it in one line. If no child process can be
- * started, the function returns at once, without a message.
+/* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has no
+ * reason to hold the boot, or has ended; at the latest 0.1 s after the deadline of its pack
+ * (EXTEND_TIMEOUT_USEC=), which counts from this call, and HOLD_UNREAD_MAX after this call if
+ * headstart-replay has sent nothing until then. hold_limit() limits both. This function itself
+ * reads no file, so a disk that hangs cannot block it. A child process that meets an error logs it
+ * in one line. If no child process can be started, the function returns at once, without a message.
  *
  * If `root` is not "/", headstart-replay runs in a mount namespace of its own below that directory,
  * so that the switch of the root does not affect it. */

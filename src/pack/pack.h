@@ -67,7 +67,8 @@ typedef struct PackHeader {
     uint8_t reserved0;
     le32_t control_interval; /* N; 0: no control sessions */
     le64_t salt;
-    le64_t deadline_usec; /* gate: maximum time from the start of replay to READY=1 */
+    le64_t deadline_usec; /* gate: maximum time from the begin of the wait to READY=1. The boot
+                             waits from the start of headstart-init or headstart-replay */
     le64_t created_realtime_usec;
     le64_t total_metadata_bytes;
     le64_t total_data_bytes;

@@ -364,7 +364,7 @@ static int finish(const Arguments *a, Report *report)
     int r;
 
     if (report->duration_usec == 0)
-        report->duration_usec = clock_now(CLOCK_MONOTONIC) - report->start;
+        report->duration_usec = clock_now(CLOCK_MONOTONIC) - report->hold.start;
     r = print(report, a->json);
     if (r < 0)
         return r;
@@ -372,6 +372,38 @@ static int finish(const Arguments *a, Report *report)
     if (r < 0)
         log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", report->status);
     return 0;
+}
+
+/* Reads since when the boot waits, and the limit of the kernel command line. */
+static void set_hold(Hold *x)
+{
+    const char *begin = getenv(HOLD_BEGIN_VARIABLE);
+    uint64_t from;
+
+    x->max = hold_limit(AT_FDCWD);
+    if (begin && parse_u64(begin, &from) >= 0 && from <= x->start && x->start - from <= HOLD_MAX)
+        x->from = from;
+}
+
+/* Loads the pack. If that fails, saves a report that says so. */
+static int load(const Arguments *a, Report *report, LoadedPack *ret)
+{
+    const PackLoadOptions o = {.paths = a->packs, .policy = a->policy, .timeout = a->timeout};
+    int r;
+
+    report->status = a->dry_run ? NULL : a->status;
+    report->outcome = REPLAY_OUTCOME_LOADING;
+    r = pack_load(&o, report, ret);
+    if (r >= 0)
+        return r;
+    report->outcome = REPLAY_OUTCOME_FAILED;
+    report->duration_usec = clock_now(CLOCK_MONOTONIC) - report->hold.start;
+    (void)report_save(report);
+    /* A later replay could not use this pack either. */
+    marker_set(a->marker, true);
+    if (r == -ETIMEDOUT)
+        _exit(EXIT_FAILURE);
+    return r;
 }
 
 static int run(Arguments *a)
@@ -392,12 +424,10 @@ static int run(Arguments *a)
         settled = true;
     }
     report_start(&report);
-    r = pack_load(a->packs, &p);
-    if (r < 0) {
-        /* A later replay could not use this pack either. */
-        marker_set(a->marker, true);
+    set_hold(&report.hold);
+    r = load(a, &report, &p);
+    if (r < 0)
         return r;
-    }
     root = realpath(a->root, NULL); /* the mount table has no symlinks */
     if (!root)
         return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
@@ -407,8 +437,6 @@ static int run(Arguments *a)
     report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
     report.reason =
             (int)a->policy >= 0 ? POLICY_REASON_CONFIGURED : (PolicyReason)p.pack.header->reason;
-    if (p.ready_sent && report.policy == POLICY_GATE)
-        report_hold_ended(&report, HOLD_END_PACK);
     p.ready_sent = p.ready_sent || settled;
     report.outcome = decide(a, &p.pack, report.policy);
     report.status = status = status_path(a, report.stage);
@@ -419,7 +447,8 @@ static int run(Arguments *a)
         r = run_sweep(a, &p, root, &report);
     else {
         marker_set(a->marker, true);
-        notify_manager("READY=1");
+        if (!p.ready_sent)
+            notify_manager("READY=1");
     }
     if (r >= 0)
         r = finish(a, &report);

@@ -10,14 +10,23 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
+
+/* This many bytes of a compressed file contain the header of the pack. */
+#define HEAD_SIZE 4096U
 
 typedef struct Loading {
     char *const *paths;
+    Policy policy; /* _POLICY_INVALID: that of the pack */
     LoadedPack result;
     int error;
-    bool done;
-    pthread_mutex_t lock; /* guards `done`; only load() uses the fields above until `done` is set */
+    pthread_mutex_t lock; /* guards the fields below; until `done` is set, only load() uses those
+                             above */
     pthread_cond_t changed;
+    bool done;
+    const Hold *hold;
+    usec_t ready_at; /* when the hold ends */
+    HoldEnd hold_end;
 } Loading;
 
 void loaded_pack_done(LoadedPack *p)
@@ -59,6 +68,32 @@ static int read_pack(const char *path, LoadedPack *ret)
     return 0;
 }
 
+/* Reads the header before the rest of the file, because it says for how long the pack may hold the
+ * boot. The header is not validated, so it may only shorten the hold. */
+static void read_header(Loading *l, const char *path)
+{
+    union {
+        PackHeader header;
+        char bytes[HEAD_SIZE];
+    } head = {0};
+    const PackHeader *h = &head.header;
+    HoldEnd end;
+    usec_t at;
+
+    if (compressed_file_read_head(AT_FDCWD, path, head.bytes, sizeof(head.bytes)) < 0 ||
+        memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) != 0 ||
+        le32toh(h->version) != PACK_FORMAT_VERSION || le32toh(h->header_size) != sizeof(PackHeader))
+        return;
+    at = hold_until(l->hold, h, (int)l->policy >= 0 ? l->policy : (Policy)h->policy, &end);
+    pthread_mutex_lock(&l->lock);
+    if (at < l->ready_at) {
+        l->ready_at = at;
+        l->hold_end = end;
+        pthread_cond_signal(&l->changed);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
 static void *load(void *arg)
 {
     Loading *l = arg;
@@ -67,6 +102,7 @@ static void *load(void *arg)
     /* The filesystem of the first path may not be mounted yet. */
     while (path[1] && access(*path, F_OK) < 0)
         path++;
+    read_header(l, *path);
     l->error = read_pack(*path, &l->result);
     pthread_mutex_lock(&l->lock);
     l->done = true;
@@ -75,34 +111,67 @@ static void *load(void *arg)
     return NULL;
 }
 
-int pack_load(char *const *paths, LoadedPack *ret)
+/* Lets the boot continue. */
+static void end_hold(HoldEnd end, Report *report)
 {
-    struct timespec held_until = timespec_of(clock_now(CLOCK_MONOTONIC) + PACK_LOAD_HELD_MAX);
-    Loading l = {.paths = paths, .lock = PTHREAD_MUTEX_INITIALIZER};
+    notify_manager(end == HOLD_END_NONE ? "READY=1" : "READY=1\nSTATUS=Waiting for the disk");
+    if (end == HOLD_END_NONE || !getenv("NOTIFY_SOCKET"))
+        return;
+    report_hold_ended(report, end);
+    (void)report_save(report);
+}
+
+/* Waits for the thread, at the latest until `timeout`. Returns false if it is not done by then. */
+static bool await(Loading *l, usec_t timeout, Report *report, bool *ret_ready_sent)
+{
+    bool done;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->done) {
+        usec_t until = *ret_ready_sent ? timeout : MIN(l->ready_at, timeout);
+        struct timespec ts = timespec_of(until);
+
+        if (clock_now(CLOCK_MONOTONIC) < until)
+            (void)pthread_cond_timedwait(&l->changed, &l->lock, &ts);
+        else if (until == timeout)
+            break;
+        else {
+            *ret_ready_sent = true;
+            end_hold(l->hold_end, report);
+        }
+    }
+    done = l->done;
+    pthread_mutex_unlock(&l->lock);
+    return done;
+}
+
+int pack_load(const PackLoadOptions *o, Report *report, LoadedPack *ret)
+{
+    /* The thread may use it when this function has returned. */
+    static Loading l = {.lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_condattr_t attributes;
+    bool ready_sent = false;
     pthread_t thread;
-    bool late;
     int r;
 
+    l.paths = o->paths;
+    l.policy = o->policy;
+    l.hold = &report->hold;
+    l.ready_at = hold_unread_until(&report->hold);
+    l.hold_end = HOLD_END_PACK;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&l.changed, &attributes);
     r = -pthread_create(&thread, NULL, load, &l);
     if (r < 0)
         return log_error_errno(r, "headstart-replay: cannot start: %m");
-    pthread_mutex_lock(&l.lock);
-    while (!l.done && pthread_cond_timedwait(&l.changed, &l.lock, &held_until) == 0)
-        continue;
-    late = !l.done;
-    if (late)
-        notify_manager("READY=1\nSTATUS=Waiting for the disk");
-    while (!l.done)
-        pthread_cond_wait(&l.changed, &l.lock);
-    pthread_mutex_unlock(&l.lock);
+    if (!await(&l, report->hold.start + o->timeout, report, &ready_sent))
+        return log_error_errno(-ETIMEDOUT,
+                               "headstart-replay: the pack could not be read in time: %m");
     pthread_join(thread, NULL);
     if (l.error < 0)
         return l.error;
     *ret = l.result;
-    ret->ready_sent = late;
+    ret->ready_sent = ready_sent;
     return 0;
 }

@@ -3,23 +3,31 @@
 
 /* Reads the pack of headstart-replay without delaying the boot if the disk hangs. */
 
-#include "pack/pack.h"
+#include "replay/report.h"
 
-/* The service manager waits at most this long for the pack, even if the pack states a later
- * deadline. */
-#define PACK_LOAD_HELD_MAX (2 * USEC_PER_SEC)
+typedef struct PackLoadOptions {
+    char *const *paths; /* ends with NULL and has at least one path */
+    Policy policy;      /* replaces the policy of the pack; _POLICY_INVALID: does not */
+    usec_t timeout;     /* from report->hold.start; after that nobody waits for the pack */
+} PackLoadOptions;
 
 typedef struct LoadedPack {
     const char *path; /* borrowed: the path that was read */
     char *buf;        /* the buffer into which `pack` points */
     Pack pack;
-    bool ready_sent; /* READY=1 was sent because the pack took longer than PACK_LOAD_HELD_MAX */
+    bool ready_sent; /* READY=1 was sent before the pack was loaded */
 } LoadedPack;
 
 void loaded_pack_done(LoadedPack *p);
 #define _cleanup_loaded_pack_ _cleanup_(loaded_pack_done)
 
 /* Reads the first file of `paths` that exists, as a whole and in a separate thread, and validates
- * it. `paths` ends with NULL and has at least one path. The file is not mapped, so that it cannot
- * change after validation. Returns 0, or a negative errno after one line was logged. */
-int pack_load(char *const *paths, LoadedPack *ret);
+ * it. The file is not mapped, so that it cannot change after validation. To be called once.
+ *
+ * The time until then counts as a part of the hold (report->hold). READY=1 is sent at the end of
+ * the hold: at hold_unread_until(), or earlier if the first bytes of the file could be read and
+ * demand it. The end of such a hold is noted in the report and saved (report_save()).
+ *
+ * Returns 0, or a negative errno after one line was logged. After -ETIMEDOUT the thread still runs,
+ * and the process must end with _exit(2). */
+int pack_load(const PackLoadOptions *o, Report *report, LoadedPack *ret);

@@ -76,7 +76,8 @@ static const char *outcome_to_string(ReplayOutcome o)
             [REPLAY_OUTCOME_DONE] = "done",         [REPLAY_OUTCOME_RUNNING] = "running",
             [REPLAY_OUTCOME_STOPPED] = "stopped",   [REPLAY_OUTCOME_CONTROL] = "control",
             [REPLAY_OUTCOME_DISABLED] = "disabled", [REPLAY_OUTCOME_OFF] = "off",
-            [REPLAY_OUTCOME_DRY_RUN] = "dry-run",
+            [REPLAY_OUTCOME_DRY_RUN] = "dry-run",   [REPLAY_OUTCOME_LOADING] = "loading",
+            [REPLAY_OUTCOME_FAILED] = "failed",
     };
 
     return names[o];
@@ -194,7 +195,7 @@ bool report_to_journal(const Report *x, const char *text)
 
 void report_start(Report *x)
 {
-    x->start = clock_now(CLOCK_MONOTONIC);
+    x->hold.from = x->hold.start = clock_now(CLOCK_MONOTONIC);
     x->start_realtime = clock_now(CLOCK_REALTIME);
     x->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
@@ -204,7 +205,7 @@ void report_hold_ended(Report *x, HoldEnd end)
     if (x->hold_end != HOLD_END_NONE)
         return;
     x->hold_end = end;
-    x->held_usec = clock_now(CLOCK_MONOTONIC) - x->start;
+    x->held_usec = clock_now(CLOCK_MONOTONIC) - x->hold.from;
 }
 
 /* Appends a name as a JSON string. Names are bytes and JSON is text: as everywhere in headstart,
@@ -226,14 +227,18 @@ char *report_to_json(const Report *x)
     const char *separator = "";
     Text t = {0};
 
-    add(&t, "{\"pack\":");
-    add_json_string(&t, x->pack);
-    add(&t, ",\"checksum\":\"%016" PRIx64 "\"", x->checksum);
+    add(&t, "{");
+    if (x->pack) {
+        add(&t, "\"pack\":");
+        add_json_string(&t, x->pack);
+        add(&t, ",\"checksum\":\"%016" PRIx64 "\",\"stage\":\"%s\",\"policy\":\"%s\",", x->checksum,
+            stage_to_string(x->stage), policy_to_string(x->policy));
+    }
     add(&t,
-        ",\"stage\":\"%s\",\"policy\":\"%s\",\"outcome\":\"%s\",\"start_realtime_usec\":%" PRIu64
-        ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
-        stage_to_string(x->stage), policy_to_string(x->policy), outcome_to_string(x->outcome),
-        x->start_realtime, x->start_boottime, x->duration_usec, s->resident ? "true" : "false");
+        "\"outcome\":\"%s\",\"start_realtime_usec\":%" PRIu64 ",\"start_boottime_usec\":%" PRIu64
+        ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
+        outcome_to_string(x->outcome), x->start_realtime, x->start_boottime, x->duration_usec,
+        s->resident ? "true" : "false");
     if (x->reason != POLICY_REASON_UNKNOWN)
         add(&t, ",\"reason\":\"%s\"", policy_reason_to_string(x->reason));
     if (x->hold_end != HOLD_END_NONE)
@@ -271,10 +276,10 @@ int report_save(const Report *x)
         r = make_directories(dir, 0755);
     }
     /* The report of a login would show when its user logged in and how much data that user has, so
-     * only root may read it. */
+     * only root may read it. Without a pack the stage is not known. */
     return r < 0 ? r
                  : output_file_write(x->status, text, strlen(text),
-                                     x->stage == STAGE_BOOT ? 0644 : 0600);
+                                     x->pack && x->stage == STAGE_BOOT ? 0644 : 0600);
 }
 
 EarlierReplay report_read_earlier(const char *status, const Pack *p)

@@ -5,6 +5,7 @@
  * linking json-c. */
 
 #include "replay/executor.h"
+#include "replay/hold.h"
 
 typedef enum ReplayOutcome {
     REPLAY_OUTCOME_DONE,
@@ -14,35 +15,29 @@ typedef enum ReplayOutcome {
     REPLAY_OUTCOME_DISABLED, /* nothing was done: headstart=0 on the kernel command line */
     REPLAY_OUTCOME_OFF,      /* nothing was done: the policy is off */
     REPLAY_OUTCOME_DRY_RUN,  /* nothing was done: the counts show what would be done */
+    REPLAY_OUTCOME_LOADING,  /* not begun: the pack is being read */
+    REPLAY_OUTCOME_FAILED,   /* nothing was done: the pack could not be read or used */
     _REPLAY_OUTCOME_MAX,
     _REPLAY_OUTCOME_INVALID = -EINVAL,
 } ReplayOutcome;
 
-/* The event that ended the time for which a replay held the boot. */
-typedef enum HoldEnd {
-    HOLD_END_NONE,     /* the replay did not hold the boot, or still holds it */
-    HOLD_END_SWEPT,    /* the end of the sweep */
-    HOLD_END_PLANNED,  /* the end of the pack's hold time, which is shorter than the sweep */
-    HOLD_END_DEADLINE, /* the pack's deadline */
-    HOLD_END_PACK,     /* the pack was not loaded in time (pack-load.h) */
-    _HOLD_END_MAX,
-} HoldEnd;
-
 typedef struct Report {
-    const char *pack;   /* its path */
+    const char *pack;   /* its path; NULL: no pack was loaded, so policy and reason are not known */
     uint64_t checksum;  /* of the pack */
     const char *status; /* where report_save() writes it; NULL: nowhere */
     Stage stage;
     Policy policy;
     PolicyReason reason; /* why the planner, or an option of headstart-replay, set the policy */
     ReplayOutcome outcome;
-    usec_t start, start_realtime, start_boottime, duration_usec; /* start: CLOCK_MONOTONIC */
+    Hold hold; /* hold.start is the start of the replay */
+    usec_t start_realtime, start_boottime, duration_usec;
     ReplayResult result;
     HoldEnd hold_end;
-    usec_t held_usec; /* how long the boot was held; 0 with HOLD_END_NONE */
+    usec_t held_usec; /* how long the boot was held, from hold.from; 0 with HOLD_END_NONE */
 } Report;
 
-/* Sets the start times to now. A wait before this call therefore does not count. */
+/* Sets the start times to now, and hold.from as well. A wait before this call therefore does not
+ * count. */
 void report_start(Report *x);
 
 /* Notes the end of the time for which the boot was held. Later calls are ignored. */

@@ -26,7 +26,7 @@ typedef struct Sweep {
     const Pack *pack;
     ReplayOptions options;
     bool gate, hurry;
-    usec_t deadline;  /* when the hold ends at the latest: after the pack's hold time or deadline */
+    usec_t deadline;  /* when the hold ends at the latest: hold_until() */
     HoldEnd hold_end; /* the reason to report if the hold ends then */
     usec_t end;       /* the time limit of the whole replay */
     sigset_t signals;
@@ -190,30 +190,24 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
-/* Tells the service manager how long the gate may hold the boot, or that nothing holds it. */
-static void notify_start(const Sweep *s)
+/* The service manager kills a service that exceeds the time which it has requested. */
+#define MANAGER_MARGIN (5 * USEC_PER_SEC)
+
+/* Tells the service manager or headstart-init how long the gate may hold the boot, or that nothing
+ * holds it. headstart-init counts from hold->from, the service manager from now. */
+static void notify_start(const Sweep *s, const Hold *hold, bool ready_sent)
 {
-    char text[96];
     usec_t now = clock_now(CLOCK_MONOTONIC);
+    char text[96];
 
     if (!s->gate) {
-        notify_manager("READY=1\nSTATUS=Replaying");
+        notify_manager(ready_sent ? "STATUS=Replaying" : "READY=1\nSTATUS=Replaying");
         return;
     }
     snprintf(text, sizeof(text), "STATUS=Sweeping\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-             s->deadline > now ? s->deadline - now : 0);
+             hold->from < hold->start ? s->deadline - hold->from
+                                      : MAX(s->deadline, now) - now + MANAGER_MARGIN);
     notify_manager(text);
-}
-
-/* Returns the longest time for which the gate holds the boot. *ret_end becomes the reason that is
- * reported if the hold ends after this time. */
-static usec_t hold_of(const PackHeader *h, HoldEnd *ret_end)
-{
-    usec_t deadline = MIN(le64toh(h->deadline_usec), GATE_DEADLINE_MAX),
-           hold = le32toh(h->hold_usec);
-
-    *ret_end = hold > 0 && hold < deadline ? HOLD_END_PLANNED : HOLD_END_DEADLINE;
-    return hold > 0 ? MIN(hold, deadline) : deadline;
 }
 
 int sweep(const Pack *p, const SweepOptions *o, Report *report)
@@ -242,9 +236,9 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     sigaddset(&s.signals, s.options.done_signal);
     sigprocmask(SIG_BLOCK, &s.signals, NULL);
 
-    begun = report->start;
+    begun = report->hold.start;
     s.end = begun + o->timeout;
-    s.deadline = begun + hold_of(p->header, &s.hold_end);
+    s.deadline = hold_until(&report->hold, p->header, o->policy, &s.hold_end);
     s.done = calloc((size_t)le32toh(p->header->n_volumes) + 1, sizeof(bool));
     if (!s.done)
         return log_oom();
@@ -252,7 +246,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     if (o->mount_wait > 0)
         (void)mount_watch_start(&watch,
                                 o->root); /* on failure only the present mounts are replayed */
-    notify_start(&s);
+    notify_start(&s, &report->hold, o->ready);
     /* The recorder needs the status file now, because the recording stage may end before the
      * replay. */
     report->outcome = REPLAY_OUTCOME_RUNNING;

@@ -9,9 +9,6 @@
 
 #include "replay/report.h"
 
-/* The longest gate that a pack can request: the limit of Deadline= in headstart.conf(5). */
-#define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
-
 /* The longest wait for mounts. */
 #define MOUNT_WAIT_MAX (300 * USEC_PER_SEC)
 
@@ -33,7 +30,9 @@ typedef struct SweepOptions {
     const char *marker; /* marker.h: removed if a filesystem is missing; NULL: none */
 } SweepOptions;
 
-/* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
+/* Holds the boot as long as `p` and report->hold allow.
+ *
+ * Writes outcome, result and duration (of the sweeps, without the waits between them) into the
  * report. Saves the report when the sweep begins, when the hold ends before the sweep, before it
  * waits for mounts, and when it fails. After the outcome REPLAY_OUTCOME_STOPPED threads may still
  * run, and the process must end with _exit(2). Returns 0; otherwise, after one line was logged,

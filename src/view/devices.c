@@ -130,7 +130,7 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
 /* Reads the report of headstart-replay. Returns false if it lacks a field or is not valid. */
 static bool read_report(struct json_object *status, DeviceSweepReport *ret)
 {
-    const char *policy, *outcome;
+    const char *policy, *outcome, *hold_end;
 
     if (json_get_string(status, "policy", &policy) < 0 ||
         json_get_string(status, "outcome", &outcome) < 0 ||
@@ -139,8 +139,10 @@ static bool read_report(struct json_object *status, DeviceSweepReport *ret)
         json_get_u64(status, "start_realtime_usec", INT64_MAX, &ret->start_realtime) < 0 ||
         json_get_u64(status, "duration_usec", INT64_MAX, &ret->duration_usec) < 0)
         return false;
-    /* A replay that did not hold the boot has no such field. */
-    if (json_get_u64(status, "held_usec", INT64_MAX, &ret->held_usec) < 0)
+    /* A replay that did not hold the boot has no such field. If the pack was late, the boot was not
+     * held during the sweep. */
+    if (json_get_u64(status, "held_usec", INT64_MAX, &ret->held_usec) < 0 ||
+        (json_get_string(status, "hold_end", &hold_end) >= 0 && strcmp(hold_end, "pack-late") == 0))
         ret->held_usec = 0;
     ret->policy = policy_from_string(policy);
     ret->done = strcmp(outcome, "done") == 0;

@@ -107,6 +107,46 @@ noted() {
     run ! noted late
 }
 
+# waited: prints for how many microseconds headstart-init has waited.
+waited() {
+    cat "$HS_RUN/early-usec"
+}
+
+@test "a late first message leaves less time: the deadline counts from the start of headstart-init" {
+    with_pack
+    # The deadline has passed when the message arrives, so the message ends the wait.
+    stand_in 'time.sleep(1.5)' 'tell("EXTEND_TIMEOUT_USEC=1400000")' 'note("asked")' 'time.sleep(25)' 'note("late")'
+    init_in_time
+    hs_wait 10 noted asked
+    run ! noted late
+    # Counted from the message, it would be three seconds at least.
+    [ "$(waited)" -lt 2800000 ]
+    # A later deadline holds the boot beyond the time for the first message, and counts from the start as well.
+    stand_in 'tell("STATUS=" + os.environ["HEADSTART_HOLD_BEGIN_USEC"])' \
+        'begin = int(os.environ["HEADSTART_HOLD_BEGIN_USEC"])' \
+        'note("begin " + str(0 <= time.monotonic_ns() // 1000 - begin < 10000000))' \
+        'tell("EXTEND_TIMEOUT_USEC=2500000")' 'time.sleep(25)' 'note("late")'
+    init_in_time
+    noted "begin True"
+    run ! noted late
+    [ "$(waited)" -ge 2500000 ]
+}
+
+@test "headstart.deadline= limits the wait, before and after the first message" {
+    with_pack
+    echo "quiet headstart.deadline=200ms" >"$HS_TMP/cmdline"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    prefix=(sh -c 'mount --bind "$0" /proc/cmdline && exec "$@"' "$HS_TMP/cmdline")
+    stand_in 'time.sleep(25)' 'note("late")'
+    init
+    [ "$(waited)" -ge 200000 ]
+    # Without the limit it would be two seconds.
+    [ "$(waited)" -lt 2000000 ]
+    stand_in 'tell("EXTEND_TIMEOUT_USEC=20000000")' 'time.sleep(25)' 'note("late")'
+    init_in_time
+    run ! noted late
+}
+
 @test "the boot continues if the replay does not hold it, ends, or cannot be executed" {
     with_pack
     stand_in 'tell("READY=1\nSTATUS=Replaying")' 'time.sleep(25)' 'note("late")'

@@ -709,7 +709,9 @@ waits() {
     run -0 replay --wait --status="$HS_TMP/status.json" "$PACK"
     hs_wait 5 notified READY=1
     notified STATUS=Sweeping
-    [ "$(sed -n 's/^EXTEND_TIMEOUT_USEC=//p' "$HS_TMP/notified")" -le 60000000 ]
+    # A margin of five seconds keeps the service manager from killing it at the deadline.
+    [ "$(sed -n 's/^EXTEND_TIMEOUT_USEC=//p' "$HS_TMP/notified")" -le 65000000 ]
+    [ "$(sed -n 's/^EXTEND_TIMEOUT_USEC=//p' "$HS_TMP/notified")" -gt 5000000 ]
     [[ $output == *resident* && $output != *"the boot went on"* ]]
     jq -e '.hold_end == "swept" and .held_usec > 0' "$HS_TMP/status.json"
 }
@@ -753,10 +755,14 @@ waits() {
     hs_cold
     kill -STOP $DISKSIM
     hs_defer kill -CONT $DISKSIM
-    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$HS_MNT/pack" >"$HS_TMP/result" 3>&- &
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --status="$HS_TMP/status.json" "$HS_MNT/pack" \
+        >"$HS_TMP/result" 3>&- &
     local pid=$!
     hs_wait 10 notified READY=1
     notified "STATUS=Waiting for the disk"
+    # The status says so while the pack still hangs.
+    hs_wait 10 jq -e '.outcome == "loading" and .hold_end == "pack-late" and .held_usec >= 2000000 and .policy == null' \
+        "$HS_TMP/status.json"
     # A login begins. headstart-replay keeps the signal until there is a replay that can hurry.
     kill -USR1 $pid
     kill -CONT $DISKSIM
@@ -767,6 +773,149 @@ waits() {
     [ "$(replayed .resident)" = true ]
     ! notified STATUS=Sweeping || false
     [ "$(replayed .hold_end)" = pack-late ]
+}
+
+# hung_pack OPTION…: makes a pack on a disk that hangs. Only the first page of the pack is in memory.
+hung_pack() {
+    local i
+    hs_simulated_disk ssd off 64
+    for ((i = 0; i < 400; i++)); do
+        echo $i >"$HS_MNT/small$i"
+    done
+    sync -f "$HS_MNT"
+    make_pack --metadata "$@"
+    [ "$(stat -c %s "$PACK")" -gt 20000 ]
+    cp "$PACK" "$HS_MNT/pack"
+    sync -f "$HS_MNT"
+    hs_cold
+    python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+os.pread(fd, 4096, 0)' "$HS_MNT/pack"
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+}
+
+# start_hung OPTION…: starts to replay that pack. Sets `pid`.
+start_hung() {
+    "$@" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --status="$HS_TMP/status.json" "$HS_MNT/pack" \
+        >"$HS_TMP/result" 3>&- &
+    pid=$!
+    hs_defer end $pid
+}
+
+@test "a pack of which only the header can be read holds the boot until its deadline, and only under gate" {
+    local pid
+    hung_pack --policy=gate --deadline=200000
+    listen
+    start_hung
+    hs_wait 10 jq -e '.outcome == "loading" and .hold_end == "deadline" and .held_usec >= 200000' "$HS_TMP/status.json"
+    notified READY=1
+    kill -CONT $DISKSIM
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    [ "$(replayed .outcome)" = done ]
+    [ "$(replayed .hold_end)" = deadline ]
+    [ "$(grep -cx READY=1 "$HS_TMP/notified")" -eq 1 ]
+}
+
+@test "a pack of which only the header can be read holds no boot under other policies" {
+    local pid
+    hung_pack --policy=concurrent --deadline=60000000
+    listen
+    start_hung
+    hs_wait 10 notified READY=1
+    ! notified "STATUS=Waiting for the disk" || false
+    kill -CONT $DISKSIM
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    [ "$(replayed .outcome)" = done ]
+    [ "$(replayed .hold_end)" = null ]
+    [ "$(grep -cx READY=1 "$HS_TMP/notified")" -eq 1 ]
+}
+
+# with_words WORDS COMMAND…: runs the command with this kernel command line.
+with_words() {
+    echo "$1" >"$HS_TMP/cmdline"
+    shift
+    # shellcheck disable=SC2016 # the inner shell expands it
+    exec unshare --mount sh -c 'mount --bind "$0" /proc/cmdline && exec "$@"' "$HS_TMP/cmdline" "$@"
+}
+
+@test "headstart.deadline= limits the hold, before and after the pack is read" {
+    local pid
+    hung_disk --policy=gate --deadline=60000000
+    listen
+    cp "$PACK" "$HS_MNT/pack"
+    sync -f "$HS_MNT"
+    hs_cold
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    start_hung with_words "quiet headstart.deadline=300ms"
+    hs_wait 10 jq -e '.outcome == "loading" and .hold_end == "pack-late" and .held_usec >= 300000 and .held_usec < 2000000' \
+        "$HS_TMP/status.json"
+    kill -CONT $DISKSIM
+    wait $pid
+    hs_cold
+    cat "$HS_MNT/pack" >/dev/null
+    rm "$HS_TMP/status.json"
+    kill -STOP $DISKSIM
+    start_hung with_words "quiet headstart.deadline=300ms"
+    hs_wait 10 jq -e '.outcome == "running" and .hold_end == "deadline" and .held_usec >= 300000' "$HS_TMP/status.json"
+    [ "$(sed -n 's/^EXTEND_TIMEOUT_USEC=//p' "$HS_TMP/notified")" -le 5300000 ]
+    kill -CONT $DISKSIM
+    wait $pid
+}
+
+@test "the deadline counts from the time that headstart-init passes" {
+    local now
+    listen
+    hs_filesystem ext4 100
+    fill_some
+    make_pack --metadata --policy=gate --deadline=30000000
+    hs_cold
+    # The pack must be read two seconds after this time at the latest.
+    now=$(python3 -c 'import time; print(time.monotonic_ns() // 1000)')
+    # headstart-init counts the requested time from this time, too.
+    HEADSTART_HOLD_BEGIN_USEC=$((now - 500000)) replay --wait --status="$HS_TMP/status.json" "$PACK"
+    jq -e '.hold_end == "swept" and .held_usec >= 500000 and .duration_usec < .held_usec' "$HS_TMP/status.json"
+    hs_wait 5 notified STATUS=Sweeping
+    [ "$(sed -n 's/^EXTEND_TIMEOUT_USEC=//p' "$HS_TMP/notified")" -eq 30000000 ]
+    # The deadline has passed already.
+    make_pack --metadata --policy=gate --deadline=300000
+    HEADSTART_HOLD_BEGIN_USEC=$((now - 500000)) replay --wait --status="$HS_TMP/status.json" "$PACK"
+    jq -e '.hold_end == "deadline" and .held_usec >= 500000' "$HS_TMP/status.json"
+    make_pack --metadata --policy=gate --deadline=30000000
+    # A time that cannot be right is ignored.
+    for x in $((now + 1000000000)) 1x -1 ""; do
+        hs_cold
+        HEADSTART_HOLD_BEGIN_USEC=$x replay --wait --status="$HS_TMP/status.json" "$PACK"
+        jq -e '.hold_end == "swept"' "$HS_TMP/status.json"
+    done
+}
+
+@test "--timeout: a replay whose pack hangs ends then, and the status says that it failed" {
+    local pid
+    hung_disk --policy=gate
+    listen
+    cp "$PACK" "$HS_MNT/pack"
+    sync -f "$HS_MNT"
+    hs_cold
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --timeout=300ms --status="$HS_TMP/status.json" "$HS_MNT/pack" \
+        2>"$HS_TMP/error" 3>&- &
+    pid=$!
+    hs_wait 10 jq -e '.outcome == "failed" and .files == 0' "$HS_TMP/status.json"
+    grep -q "the pack could not be read in time" "$HS_TMP/error"
+    kill -CONT $DISKSIM
+    run -1 wait $pid
+    # A pack that cannot be used.
+    head -c 100 /dev/urandom >"$HS_TMP/random"
+    rm "$HS_TMP/status.json"
+    run -1 replay --status="$HS_TMP/status.json" "$HS_TMP/random"
+    jq -e '.outcome == "failed"' "$HS_TMP/status.json"
 }
 
 @test "other policies are ready at once, although the disk hangs" {

@@ -5,6 +5,7 @@
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
+#include "base/hold.h"
 #include "base/kernel.h"
 #include "base/open.h"
 #include "util/root-util.h"
@@ -256,6 +257,31 @@ static void the_kernel_is_asked_below_a_root(void **state)
     assert_false(kernel_command_line_has(root.fd, "headstart=0"));
 }
 
+static void the_kernel_command_line_limits_holds(void **state)
+{
+    static const struct {
+        const char *words;
+        usec_t limit;
+    } tests[] = {
+            {"quiet", HOLD_MAX},
+            {"headstart.deadline=300ms", 300 * USEC_PER_MSEC},
+            {"headstart.deadline=1s quiet headstart.deadline=0", 0},
+            {"headstart.deadline=2min", HOLD_MAX},
+            {"headstart.deadline=infinity", HOLD_MAX},
+            {"headstart.deadline=", HOLD_MAX},
+            {"headstart.deadline=soon", HOLD_MAX},
+            {"headstart.deadlines=1 xheadstart.deadline=1 headstart.deadline", HOLD_MAX},
+    };
+
+    (void)state;
+    assert_true(hold_limit(root.fd) == HOLD_MAX);
+    (void)mkdirat(root.fd, "proc", 0700);
+    for (size_t i = 0; i < ELEMENTSOF(tests); i++) {
+        make_file("proc/cmdline", tests[i].words);
+        assert_true(hold_limit(root.fd) == tests[i].limit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +293,7 @@ int main(void)
             cmocka_unit_test(an_output_is_replaced_and_a_symlink_to_it_stays),
             cmocka_unit_test(an_output_through_somebody_elses_symlink_is_refused),
             cmocka_unit_test(the_kernel_is_asked_below_a_root),
+            cmocka_unit_test(the_kernel_command_line_limits_holds),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
