@@ -18,6 +18,8 @@
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
  *   turn waits at most three seconds for the lock on the state directory.
+ * - Two threads of stop-limit.c wait for SIGTERM and for its time limit. They end the process if
+ *   the main thread, or what it has to do before the end, waits for a disk.
  *
  * All signals that the daemon handles are blocked before the first thread begins. */
 
@@ -32,6 +34,7 @@
 #include "daemon/arguments.h"
 #include "daemon/recording-stage.h"
 #include "daemon/stages.h"
+#include "daemon/stop-limit.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
 #include "state/state.h"
@@ -188,6 +191,7 @@ static int run(Daemon *d)
         notify_status(d);
     r = sd_event_loop(d->event);
     sd_notify(false, "STOPPING=1");
+    stop_limit_begin();
     /* With --stage=auto the stage was cut short and gets no trace, so that a shutdown does not wait
      * for one. */
     recording_stage_end(s, d->arguments.automatic, USEC_INFINITY);
@@ -279,6 +283,8 @@ static int set_up(Daemon *d)
             (void)restore_read_ahead(a->run);
     }
     r = block_signals();
+    if (r >= 0)
+        r = stop_limit_watch();
     if (r >= 0)
         r = sd_event_default(&d->event);
     if (r >= 0)

@@ -33,8 +33,9 @@
 /* A file in the runtime directory: this boot is recorded again, so nothing was replayed. */
 #define RECORD_MARKER "record-boot.early"
 
-/* headstart-replay needs a moment of CPU time to report that its deadline has passed. */
-#define HOLD_MARGIN (100 * USEC_PER_MSEC)
+/* headstart-replay needs a moment of CPU time to report that its deadline has passed. The boot
+ * continues within 100 ms after the deadline, so this leaves headstart-init a moment, too. */
+#define HOLD_MARGIN (50 * USEC_PER_MSEC)
 
 void early_read_ahead(const char *path)
 {
@@ -307,11 +308,13 @@ static bool may_continue(int notify_fd, usec_t *hold)
 static void await_replay(usec_t begun, int notify_fd, int end_fd)
 {
     const usec_t limit = hold_limit(AT_FDCWD);
-    usec_t hold = HOLD_UNREAD_MAX - HOLD_MARGIN; /* until the first message arrives */
+    usec_t hold = USEC_INFINITY; /* not known before headstart-replay requests time */
 
     for (;;) {
         struct pollfd p[] = {{.fd = notify_fd, .events = POLLIN}, {.fd = end_fd}};
-        usec_t now = clock_now(CLOCK_MONOTONIC), end = begun + MIN(hold, limit) + HOLD_MARGIN;
+        usec_t now = clock_now(CLOCK_MONOTONIC),
+               end = begun + (hold == USEC_INFINITY ? MIN(HOLD_UNREAD_MAX, limit)
+                                                    : MIN(hold, limit) + HOLD_MARGIN);
         int n = poll(p, ELEMENTSOF(p), now < end ? (int)((end - now) / USEC_PER_MSEC) + 1 : 0);
 
         if (n < 0 && errno == EINTR)

@@ -24,7 +24,7 @@ typedef struct EarlyOptions {
 void early_read_ahead(const char *path);
 
 /* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has no
- * reason to hold the boot, or has ended; at the latest 0.1 s after the deadline of its pack
+ * reason to hold the boot, or has ended; at the latest 50 ms after the deadline of its pack
  * (EXTEND_TIMEOUT_USEC=), which counts from this call, and HOLD_UNREAD_MAX after this call if
  * headstart-replay has sent nothing until then. hold_limit() limits both. This function itself
  * reads no file, so a disk that hangs cannot block it. A child process that meets an error logs it

@@ -81,7 +81,7 @@ inject() {
     # is smaller than the time that a late read takes beyond the deadline, so a boot that waits for
     # such a read still fails the test.
     hs_own_cache # it drops caches
-    "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD" --margin=0.9
+    "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD" --margin=0.9 --quick
 }
 
 @test "load: 500,000 opens of four users in six seconds displace no file of a fifth user or of root" {
