@@ -144,7 +144,7 @@ setup() {
     cat >"$HS_TMP/root/run/headstart/replay-boot.json" <<JSON
 {"stage":"boot","policy":"gate","outcome":"running","start_boottime_usec":1500000,"duration_usec":2500000,"resident":false,
 "held_usec":2000000,"hold_end":"deadline",
-"metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{}}
+"metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{"error":3,"gone":4}}
 JSON
     # Status files with wrong content or names are ignored.
     echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json"
@@ -154,10 +154,17 @@ JSON
     run --separate-stderr -0 hs status
     [ -z "$stderr" ]
     [[ $output == *"Status: off (headstart=0 on the kernel command line)"* ]]
-    [[ $output =~ boot\ +-\ +gate\ +running\ +2\.00s\ +deadline\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
+    [[ $output =~ boot\ +-\ +gate\ +running\ +2\.00s\ +deadline\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K\ +7 ]]
     run -0 hs status --json=short
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
-    jq -e '.replayed[0] | .held_usec == 2000000 and .hold_end == "deadline"' <<<"$output"
+    jq -e '.replayed[0] | .held_usec == 2000000 and .hold_end == "deadline" and .skipped == {"error": 3, "gone": 4}' <<<"$output"
+    # The pack is still being read, so its policy is not known.
+    echo '{"outcome":"loading","start_boottime_usec":1500000,"held_usec":2000000,"hold_end":"pack-late","skipped":[]}' \
+        >"$HS_TMP/root/run/headstart/replay-boot.json"
+    run -0 hs status --json=short
+    jq -e '.replayed[0] | .outcome == "loading" and .policy == null and .hold_end == "pack-late"' <<<"$output"
+    run -0 hs status
+    echo '{"policy":"gate","outcome":"running"}' >"$HS_TMP/root/run/headstart/replay-boot.json"
     # The status also shows the replays for users.
     echo '{"policy":"idle","outcome":"done","files":5}' >"$HS_TMP/root/run/headstart/replay-login@1000.json"
     echo '{"policy":"idle","outcome":"stopped"}' >"$HS_TMP/root/run/headstart/replay-login@0.json"
