@@ -196,7 +196,27 @@ int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **r
     return r;
 }
 
-int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size)
+/* Reads the size of the content of a file, of which `head` has the first bytes. 0 or a negative
+ * errno. */
+static int read_content_size(int fd, const char *head, size_t head_size, uint64_t *ret)
+{
+    uint32_t end = 0;
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret = (uint64_t)st.st_size;
+    if (!gzip_is_compressed(head, head_size))
+        return 0;
+    if (st.st_size >= (off_t)sizeof(end) &&
+        pread(fd, &end, sizeof(end), st.st_size - (off_t)sizeof(end)) < 0)
+        return -errno;
+    *ret = le32toh(end);
+    return 0;
+}
+
+int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size,
+                              uint64_t *ret_content_size)
 {
     _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     /* Compression hardly ever enlarges text, so the first `size` - 1 bytes of the file contain the
@@ -214,6 +234,8 @@ int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t si
     k = pread(fd, head, size - 1, 0);
     if (k < 0)
         return -errno;
+    if (ret_content_size)
+        CHECK(read_content_size(fd, head, (size_t)k, ret_content_size));
     if (!gzip_is_compressed(head, (size_t)k)) {
         memcpy(buf, head, (size_t)k);
         buf[k] = 0;

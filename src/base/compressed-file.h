@@ -40,7 +40,9 @@ int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **r
 int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, char **ret_error);
 
-/* Reads at most `size` - 1 bytes from the start of the content and adds a NUL. Never blocks on a
- * FIFO or a device. Returns 0, -EBADMSG (the compressed data are damaged), or another negative
- * errno. */
-int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size);
+/* Reads at most `size` - 1 bytes from the start of the content and adds a NUL. *ret_content_size
+ * (may be NULL) becomes the size of the whole content; a compressed file states it at its end,
+ * modulo 2^32. Never blocks on a FIFO or a device. Returns 0, -EBADMSG (the compressed data are
+ * damaged), or another negative errno. */
+int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size,
+                              uint64_t *ret_content_size);

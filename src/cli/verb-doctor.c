@@ -49,6 +49,7 @@ static int run(Context *c)
 {
     _cleanup_benefits_ Benefits b = {0};
     _cleanup_checks_ Checks checks = {0};
+    _cleanup_stage_packs_ StagePacks packs = {0};
     _cleanup_table_ Table *t = NULL;
     _cleanup_close_ int fd = -EBADF;
     Progress progress;
@@ -59,11 +60,12 @@ static int run(Context *c)
         r = benefits_open(c, &fd, &b);
     if (r < 0)
         return r;
-    checks_add_state(&checks, c, fd, &b);
+    stage_packs_read(fd, &packs);
+    checks_add_state(&checks, c, fd, &packs, &b);
     checks_add_machine(&checks, c);
     checks_add_early(&checks, c, fd);
     progress = progress_start("Checking the files of the packs", c->quiet);
-    checks_add_thorough(&checks, c, fd, &b, &progress);
+    checks_add_thorough(&checks, c, fd, &packs, &b, &progress);
     progress_done(&progress);
     if (checks.failed)
         return cli_error(ENOMEM, "%m");

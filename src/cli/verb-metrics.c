@@ -160,6 +160,7 @@ static int run(Context *c)
     _cleanup_launch_history_ LaunchHistory launches = {0};
     _cleanup_benefits_ Benefits b = {0};
     _cleanup_checks_ Checks checks = {0};
+    _cleanup_stage_packs_ StagePacks packs = {0};
     _cleanup_free_ char *text = NULL;
     _cleanup_close_ int fd = -EBADF;
     const char *value, *output = NULL;
@@ -176,7 +177,8 @@ static int run(Context *c)
         r = launch_history_read(c, fd, clock_now(CLOCK_REALTIME), &launches);
     if (r < 0)
         return r;
-    checks_add_state(&checks, c, fd, &b);
+    stage_packs_read(fd, &packs);
+    checks_add_state(&checks, c, fd, &packs, &b);
     f = open_memstream(&text, &size);
     if (!f)
         return cli_error(errno, "%m");

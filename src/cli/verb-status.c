@@ -71,30 +71,49 @@ static void read_traces(int state_fd, Status *s)
         }
 }
 
-/* Reads the pack of that name. Returns NULL if it can be used or does not exist, otherwise the
- * reason why it cannot be used. */
-static const char *read_pack(int state_fd, const char *name, PackStatus *s)
+static void set_pack(const PackHeader *h, PackStatus *s)
 {
-    _cleanup_free_ char *buf = NULL;
+    const Pack p = {.header = h};
+
+    s->planned = le64toh(h->created_realtime_usec);
+    s->policy = policy_to_string(h->policy);
+    if (h->reason != POLICY_REASON_UNKNOWN)
+        s->reason = policy_reason_to_string(h->reason);
+    s->without = pack_predicted_usec(&p, POLICY_OFF);
+    s->with = pack_predicted_usec(&p, (Policy)h->policy);
+    s->bytes = le64toh(h->total_metadata_bytes) + le64toh(h->total_data_bytes);
+}
+
+/* Adds what the packs for everyone are. checks_add_state() adds the reason of a bad pack. */
+static void set_stage_packs(const StagePacks *packs, Status *s)
+{
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        const StagePack *p = &packs->stages[i];
+        PackStatus *k = &s->stages[i].pack;
+
+        k->bad = p->result < 0;
+        if (p->result <= 0)
+            continue;
+        set_pack(p->pack.header, k);
+        k->relocation_usec = relocation_gain_usec(&p->pack);
+    }
+}
+
+/* Reads the head of the pack of that name, because reading USERS_SHOWN whole packs would take most
+ * of the time of the command; `headstart doctor` checks them whole. Returns NULL if the pack has no
+ * fault or does not exist, otherwise the reason why it cannot be used. */
+static const char *read_user_pack(int state_fd, const char *name, PackStatus *s)
+{
     const char *reason = NULL;
-    Pack p;
-    int r = packs_read(state_fd, name, &buf, &p, &reason);
+    PackHeader header;
+    int r = packs_read_header(state_fd, name, &header, &reason);
 
     if (r == -ENOENT)
         return NULL;
     s->bad = r < 0;
     if (r < 0)
         return reason ? reason : error_text(r);
-    s->planned = le64toh(p.header->created_realtime_usec);
-    s->policy = policy_to_string(p.header->policy);
-    if (p.header->reason != POLICY_REASON_UNKNOWN)
-        s->reason = policy_reason_to_string(p.header->reason);
-    s->without = pack_predicted_usec(&p, POLICY_OFF);
-    s->with = pack_predicted_usec(&p, (Policy)p.header->policy);
-    /* It is suggested for the packs for everyone only, and takes time to compute. */
-    if (s->uid == UID_INVALID)
-        s->relocation_usec = relocation_gain_usec(&p);
-    s->bytes = le64toh(p.header->total_metadata_bytes) + le64toh(p.header->total_data_bytes);
+    set_pack(&header, s);
     return NULL;
 }
 
@@ -117,7 +136,7 @@ static void read_user_packs(const Context *c, int state_fd, Status *s)
 
         *k = no_pack;
         k->uid = users.items[i].uid;
-        reason = read_pack(state_fd, packs_name(name, STAGE_LOGIN, k->uid), k);
+        reason = read_user_pack(state_fd, packs_name(name, STAGE_LOGIN, k->uid), k);
         if (reason)
             checks_add_bad_pack(&s->checks, c, name, CHECK_COST_USER_PACK, reason);
     }
@@ -198,6 +217,7 @@ static int read_visible(const Context *c, Status *s)
 /* Returns 0, or an error that was reported. */
 static int read_state(const Context *c, Status *s)
 {
+    _cleanup_stage_packs_ StagePacks packs = {0};
     _cleanup_close_ int fd = -EBADF;
     int r;
 
@@ -209,7 +229,8 @@ static int read_state(const Context *c, Status *s)
         r = benefits_read(c, fd, s->now, &s->benefits);
     if (r < 0 && r != -ENOENT)
         return r;
-    checks_add_state(&s->checks, c, fd, &s->benefits);
+    stage_packs_read(fd, &packs);
+    checks_add_state(&s->checks, c, fd, &packs, &s->benefits);
     if (fd < 0)
         return 0;
     r = launch_history_read(c, fd, s->now, &s->launches);
@@ -224,10 +245,7 @@ static int read_state(const Context *c, Status *s)
     r = state_load_devices(fd, &s->devices, &s->devices_error);
     if (r < 0 && !s->devices_error)
         s->devices_error = strdup(error_text(r));
-    /* checks_add_state() has already added the stages whose packs are bad. */
-    for (Stage i = 0; i < _STAGE_MAX; i++)
-        if (state_pack_name(i))
-            (void)read_pack(fd, state_pack_name(i), &s->stages[i].pack);
+    set_stage_packs(&packs, s);
     read_user_packs(c, fd, s);
     suggest_relocation(s);
     s->rerecord = read_rerecord(fd);

@@ -29,7 +29,8 @@ static bool is_zero(const uint8_t *p, size_t n)
     return true;
 }
 
-static int check_header(Reader *x, const PackHeader *h, size_t size)
+/* Checks everything in the header but the checksum. */
+static int check_header(Reader *x, const PackHeader *h, uint64_t size)
 {
     if (size < sizeof(PackHeader) || memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) != 0)
         return size >= sizeof(h->magic) && memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) == 0
@@ -43,14 +44,19 @@ static int check_header(Reader *x, const PackHeader *h, size_t size)
         return refuse(x, -E2BIG, "larger than a pack may be");
     if (le64toh(h->file_size) != size)
         return refuse(x, -EBADMSG, "truncated, or with bytes after its end");
-    if (pack_checksum(h, size) != le64toh(h->checksum))
-        return refuse(x, -EBADMSG, "checksum does not match");
     if (h->stage >= _STAGE_MAX || h->policy >= _POLICY_MAX)
         return refuse(x, -EBADMSG, "unknown stage or policy");
     if (h->reason >= _POLICY_REASON_MAX)
         return refuse(x, -EBADMSG, "unknown reason of the policy");
     if (h->reserved0 != 0)
         return refuse(x, -EBADMSG, "reserved header bytes are not zero");
+    return 0;
+}
+
+static int check_checksum(Reader *x, const PackHeader *h, size_t size)
+{
+    if (pack_checksum(h, size) != le64toh(h->checksum))
+        return refuse(x, -EBADMSG, "checksum does not match");
     return 0;
 }
 
@@ -225,6 +231,8 @@ int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason)
 
     r = check_header(&x, buf, size);
     if (r >= 0)
+        r = check_checksum(&x, buf, size);
+    if (r >= 0)
         r = check_layout(&x, buf, size);
     if (r >= 0)
         r = check_volumes(&x);
@@ -234,6 +242,20 @@ int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason)
         return r;
     }
     *ret = x.p;
+    return 0;
+}
+
+int pack_read_header(const void *buf, uint64_t size, PackHeader *ret, const char **ret_reason)
+{
+    Reader x = {0};
+    int r = check_header(&x, buf, size);
+
+    if (r < 0) {
+        if (ret_reason)
+            *ret_reason = x.reason;
+        return r;
+    }
+    memcpy(ret, buf, sizeof(*ret));
     return 0;
 }
 

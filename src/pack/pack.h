@@ -182,6 +182,11 @@ typedef struct Pack {
  * becomes a static string with the reason. *ret is untouched on failure. */
 int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
 
+/* Checks the header alone, without the checksum, which covers the whole pack. `buf` has the first
+ * bytes of a pack of `size` bytes: at least sizeof(PackHeader), or all of a shorter one. Copies the
+ * header to *ret. Returns as pack_open() does; *ret is untouched on failure. */
+int pack_read_header(const void *buf, uint64_t size, PackHeader *ret, const char **ret_reason);
+
 /* Returns true if this boot is a control session (see the specification). boot_id: 32 hex
  * digits. */
 bool pack_is_control(const Pack *p, const char *boot_id);

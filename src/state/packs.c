@@ -50,6 +50,22 @@ int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const 
     return r;
 }
 
+int packs_read_header(int state_fd, const char *name, PackHeader *ret, const char **ret_reason)
+{
+    /* The header is compressed together with what follows, so that it needs more compressed bytes
+     * than its own. */
+    union {
+        char bytes[4096];
+        PackHeader header;
+    } head = {0};
+    uint64_t size;
+    int r = compressed_file_read_head(state_fd, name, head.bytes, sizeof(head.bytes), &size);
+
+    if (r == -EBADMSG && ret_reason)
+        *ret_reason = "the compressed data are damaged";
+    return r < 0 ? r : pack_read_header(&head.header, size, ret, ret_reason);
+}
+
 int packs_write(int state_fd, const char *name, const void *bytes, size_t size)
 {
     return compressed_file_write(state_fd, name, bytes, size, 0600);

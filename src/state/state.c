@@ -126,7 +126,7 @@ int state_peek_model(int state_fd, uint64_t *ret_n_learned)
     const char *at;
     uint64_t count = 0;
     int depth = 1;
-    int r = compressed_file_read_head(state_fd, STATE_MODEL, head, sizeof(head));
+    int r = compressed_file_read_head(state_fd, STATE_MODEL, head, sizeof(head), NULL);
 
     if (r == -EBADMSG)
         return -ENODATA;

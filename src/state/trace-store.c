@@ -70,7 +70,7 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
     char head[2048], stage[16];
     int64_t uid;
     bool started = false, booted = false;
-    int r = compressed_file_read_head(dir_fd, name, head, sizeof(head));
+    int r = compressed_file_read_head(dir_fd, name, head, sizeof(head), NULL);
 
     if (r == -EBADMSG)
         return -ENODATA;

@@ -19,29 +19,34 @@
  * machine may have thousands of users. */
 #define NAMED_MAX 8U
 
-typedef struct PackFacts {
-    char *buf;
-    Pack pack;
-    const char *reason;
-} PackFacts;
-
-static void pack_facts_done(PackFacts *p)
+static void stage_pack_done(StagePack *p)
 {
     free(p->buf);
 }
 
-/* Reads a pack. Returns 1 if it was read; 0 if there is none; a negative errno if it cannot be used
- * (p->reason then says why). */
-static int read_pack(int state_fd, const char *name, PackFacts *p)
+/* Reads a pack into the zeroed *p. Returns p->result. */
+static int read_pack(int state_fd, const char *name, StagePack *p)
 {
     int r = packs_read(state_fd, name, &p->buf, &p->pack, &p->reason);
 
-    if (r == -ENOENT)
-        return 0;
-    if (r >= 0)
-        return 1;
-    p->reason = p->reason ? p->reason : error_text(r);
-    return r;
+    if (r < 0 && r != -ENOENT && !p->reason)
+        p->reason = error_text(r);
+    p->result = r == -ENOENT ? 0 : r >= 0 ? 1 : r;
+    return p->result;
+}
+
+void stage_packs_read(int state_fd, StagePacks *ret)
+{
+    *ret = (StagePacks){0};
+    for (Stage s = 0; state_fd >= 0 && s < _STAGE_MAX; s++)
+        if (state_pack_name(s))
+            (void)read_pack(state_fd, state_pack_name(s), &ret->stages[s]);
+}
+
+void stage_packs_done(StagePacks *p)
+{
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        stage_pack_done(&p->stages[s]);
 }
 
 void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,
@@ -51,20 +56,19 @@ void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, con
                c->state, name, reason);
 }
 
-void checks_add_packs(Checks *checks, const Context *c, int state_fd)
+void checks_add_packs(Checks *checks, const Context *c, int state_fd, const StagePacks *packs)
 {
     _cleanup_user_packs_ UserPacks users = {0};
     size_t n_used = 0, n_bad = 0;
 
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
-        _cleanup_(pack_facts_done) PackFacts p = {0};
-        int r = read_pack(state_fd, state_pack_name(s), &p);
+        const StagePack *p = &packs->stages[s];
 
-        n_used += r > 0;
-        n_bad += r < 0;
-        if (r < 0)
+        n_used += p->result > 0;
+        n_bad += p->result < 0;
+        if (p->result < 0)
             checks_add_bad_pack(checks, c, state_pack_name(s), "the stage is not replayed",
-                                p.reason);
+                                p->reason);
     }
     if (n_used == 0 && n_bad == 0 && packs_list_users(state_fd, &users) >= 0 && users.n > 0)
         checks_add(checks, "packs", CHECK_OK, NULL, NULL, "only users have packs");
@@ -156,7 +160,7 @@ static void check_user_packs(Checks *checks, const Context *c, int state_fd, Pro
     if (packs_list_users(state_fd, &users) < 0)
         return;
     for (size_t i = 0; i < users.n; i++) {
-        _cleanup_(pack_facts_done) PackFacts p = {0};
+        _cleanup_(stage_pack_done) StagePack p = {0};
         char name[PACK_NAME_MAX];
         FileCounts f;
         int r = read_pack(state_fd, packs_name(name, STAGE_LOGIN, users.items[i].uid), &p);
@@ -187,7 +191,7 @@ static void check_launch_packs(Checks *checks, const Context *c, int state_fd, P
     if (directory_open(state_fd, ".", O_NOFOLLOW, &dir) < 0)
         return;
     while ((e = directory_next(dir))) {
-        _cleanup_(pack_facts_done) PackFacts p = {0};
+        _cleanup_(stage_pack_done) StagePack p = {0};
 
         if (!launch_pack_parse_name(e->d_name, &uid, &hash))
             continue;
@@ -198,15 +202,15 @@ static void check_launch_packs(Checks *checks, const Context *c, int state_fd, P
     add_rest(checks, "packs", "applications", n, n_bad, "cannot be used", "headstart plan");
 }
 
-void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, Progress *progress)
+void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                           Progress *progress)
 {
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
-        _cleanup_(pack_facts_done) PackFacts p = {0};
         FileCounts f;
 
-        if (read_pack(state_fd, state_pack_name(s), &p) <= 0)
+        if (packs->stages[s].result <= 0)
             continue;
-        f = count_files(c, &p.pack, progress);
+        f = count_files(c, &packs->stages[s].pack, progress);
         add_freshness(checks, state_pack_name(s), &f);
     }
     check_user_packs(checks, c, state_fd, progress);

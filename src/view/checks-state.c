@@ -116,13 +116,14 @@ static void check_directory(Checks *checks, const Context *c, int state_fd)
                    "headstart refresh", "packages have changed since the packs were planned");
 }
 
-void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b)
+void checks_add_state(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                      const Benefits *b)
 {
     check_switches(checks, c);
     check_directory(checks, c, state_fd);
     if (state_fd < 0)
         return;
-    checks_add_packs(checks, c, state_fd);
+    checks_add_packs(checks, c, state_fd, packs);
     check_set_aside(checks, c, state_fd);
     check_harm(checks, b);
 }
@@ -180,13 +181,13 @@ static void check_requests(Checks *checks, const Context *c, int state_fd)
     }
 }
 
-void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b,
-                         Progress *progress)
+void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                         const Benefits *b, Progress *progress)
 {
     if (state_fd < 0)
         return;
     check_model(checks, c, state_fd);
-    checks_add_pack_files(checks, c, state_fd, progress);
+    checks_add_pack_files(checks, c, state_fd, packs, progress);
     if (b->history.n_bad > 0)
         checks_add(checks, "history", CHECK_NOTE, "these sessions are not compared", NULL,
                    "%zu line%s of %s/" HISTORY_FILE " cannot be used", b->history.n_bad,

@@ -7,6 +7,7 @@
 
 #include "command/cli.h"
 #include "command/progress.h"
+#include "pack/pack.h"
 #include "view/benefits.h"
 
 typedef enum CheckResult {
@@ -40,6 +41,24 @@ const char *check_result_to_string(CheckResult r);
 void checks_add(Checks *c, const char *name, CheckResult result, const char *cost,
                 const char *remedy, const char *format, ...) _printf_(6, 7);
 
+/* The packs for everyone. Each is read and validated once, because that is most of the time of
+ * `headstart status`. */
+typedef struct StagePack {
+    int result;         /* 1: the pack can be used; 0: there is none; a negative errno */
+    const char *reason; /* with a negative errno, why it cannot be used */
+    Pack pack;          /* points into buf */
+    char *buf;
+} StagePack;
+
+typedef struct StagePacks {
+    StagePack stages[_STAGE_MAX];
+} StagePacks;
+
+/* Reads the packs for everyone; none if state_fd is negative (checks-packs.c). */
+void stage_packs_read(int state_fd, StagePacks *ret);
+void stage_packs_done(StagePacks *p);
+#define _cleanup_stage_packs_ _cleanup_(stage_packs_done)
+
 /* Checks the kernel, the mounted filesystems, their disks, the units, the clock, the display
  * manager's hook and the memory (checks-machine.c). */
 void checks_add_machine(Checks *checks, const Context *c);
@@ -55,7 +74,8 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd);
 /* Checks whether headstart is switched off, and checks the state directory without reading the
  * model: its mode, its free space, the packs, files that were set aside, and harmful policies.
  * state_fd is negative if the directory does not exist (checks-state.c). */
-void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
+void checks_add_state(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                      const Benefits *b);
 
 /* Adds the problem that a pack cannot be used. */
 #define CHECK_COST_USER_PACK "the logins of the user are not replayed"
@@ -63,13 +83,14 @@ void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, con
                          const char *reason);
 
 /* Checks that the packs for everyone can be used (checks-packs.c). */
-void checks_add_packs(Checks *checks, const Context *c, int state_fd);
+void checks_add_packs(Checks *checks, const Context *c, int state_fd, const StagePacks *packs);
 
 /* Compares the packs for everyone and those of users with the files on the disk, and checks that
  * the packs of users and applications can be used (checks-packs.c). */
-void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, Progress *progress);
+void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                           Progress *progress);
 
 /* Makes the slower checks: the model, packs against the files on the disk, the history, and control
  * sessions. */
-void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b,
-                         Progress *progress);
+void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
+                         const Benefits *b, Progress *progress);

@@ -177,6 +177,10 @@ plan() {
     touch -d @1793529999 "$HS_STATE/login@1001.pack"
     run -0 hs status --json=short
     jq -e '.users[0].pack_policy == "bad" and (.problems | any(.found | contains("login@1001.pack cannot be used")))' <<<"$output"
+    # status reads the heads of these packs only, and notices that one was cut.
+    head -c -40 "$HS_STATE/login@1002.pack" >"$HS_STATE/login@1001.pack"
+    run -0 hs status --json=short
+    jq -e '.users | map(select(.uid == 1001 and .pack_policy == "bad")) | length == 1' <<<"$output"
     rm "$HS_STATE/login@1001.pack"
     # Damaged launch sets, of a user and of everybody
     for name in launch@1000-0123456789abcdef launch-0123456789abcdef; do

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_round_trip((const char *)data, size);
     fuzz_root_put("file", data, size);
-    r = compressed_file_read_head(fuzz_root(), "file", head, sizeof(head));
+    r = compressed_file_read_head(fuzz_root(), "file", head, sizeof(head), NULL);
     FUZZ_CHECK(r >= 0 || r == -EBADMSG);
     return 0;
 }

@@ -156,6 +156,7 @@ static void a_bad_file_has_a_reason(void **state)
 static void heads_are_read(void **state)
 {
     char text[50000], head[1000];
+    uint64_t size = 0;
 
     fill(text, sizeof(text));
     for (int plain = 0; plain < 2; plain++) {
@@ -164,16 +165,18 @@ static void heads_are_read(void **state)
         else
             assert_int_equal(compressed_file_write(root.fd, "a", text, sizeof(text), 0600), 0);
         memset(head, 'x', sizeof(head));
-        assert_int_equal(compressed_file_read_head(root.fd, "a", head, sizeof(head)), 0);
+        assert_int_equal(compressed_file_read_head(root.fd, "a", head, sizeof(head), &size), 0);
+        assert_int_equal(size, sizeof(text));
         assert_int_equal(strlen(head), sizeof(head) - 1);
         assert_memory_equal(head, text, sizeof(head) - 1);
     }
     assert_int_equal(compressed_file_write(root.fd, "a", "short", 5, 0600), 0);
-    assert_int_equal(compressed_file_read_head(root.fd, "a", head, sizeof(head)), 0);
+    assert_int_equal(compressed_file_read_head(root.fd, "a", head, sizeof(head), &size), 0);
+    assert_int_equal(size, 5);
     assert_string_equal(head, "short");
     test_root_put(&root, "c", "\x1f\x8b and more");
-    assert_int_equal(compressed_file_read_head(root.fd, "c", head, sizeof(head)), -EBADMSG);
-    assert_int_equal(compressed_file_read_head(root.fd, "none", head, sizeof(head)), -ENOENT);
+    assert_int_equal(compressed_file_read_head(root.fd, "c", head, sizeof(head), NULL), -EBADMSG);
+    assert_int_equal(compressed_file_read_head(root.fd, "none", head, sizeof(head), NULL), -ENOENT);
 }
 
 int main(void)

@@ -286,6 +286,29 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.data[2].reserved0[5] = 1);
 }
 
+static void a_header_is_read_alone(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    const char *reason = NULL;
+    PackHeader h, changed;
+    Fixture f;
+    size_t size;
+
+    fixture(&f);
+    size = write_fixture(&f, &buf);
+    /* If it read beyond the header, the sanitizer would report an error. */
+    memcpy(&changed, buf, sizeof(changed));
+    assert_int_equal(pack_read_header(&changed, size, &h, &reason), 0);
+    assert_memory_equal(&h, buf, sizeof(h));
+    assert_int_equal(pack_read_header(&changed, size - 8, &h, &reason), -EBADMSG);
+    assert_string_equal(reason, "truncated, or with bytes after its end");
+    assert_int_equal(pack_read_header(&changed, sizeof(h) - 1, &h, NULL), -EBADMSG);
+    assert_int_equal(pack_read_header(&changed, 4, &h, NULL), -EMEDIUMTYPE);
+    changed.policy = _POLICY_MAX;
+    assert_int_equal(pack_read_header(&changed, size, &h, &reason), -EBADMSG);
+    assert_string_equal(reason, "unknown stage or policy");
+}
+
 static void a_pack_over_the_size_limit_is_refused_unread(void **state)
 {
     _cleanup_free_ void *buf = NULL;
@@ -376,6 +399,7 @@ int main(void)
             cmocka_unit_test(every_single_byte_corruption_is_refused),
             cmocka_unit_test(every_truncation_is_refused),
             cmocka_unit_test(each_rule_holds_behind_a_right_checksum),
+            cmocka_unit_test(a_header_is_read_alone),
             cmocka_unit_test(a_pack_over_the_size_limit_is_refused_unread),
             cmocka_unit_test(the_writer_refuses_what_is_not_in_order),
             cmocka_unit_test(paths_that_lead_out_are_not_safe),
