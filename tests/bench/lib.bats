@@ -23,6 +23,10 @@ setup() {
     unittests test_lib.Coverage test_lib.Log
 }
 
+@test "progress: percent and time left on a terminal, plain lines elsewhere" {
+    unittests test_lib.Steps
+}
+
 @test "bounds, tables and charts" {
     unittests test_lib.Reports test_lib.Charts
 }

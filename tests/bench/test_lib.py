@@ -22,6 +22,7 @@ from lib import (benefit, calls, chart, demand, desktops, disklog, image, inside
                  owners, report, shellwindows, svg, tree, workloads)
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
+from lib.progress import Progress  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
 from lib.series import Series, checksum  # noqa: E402
 
@@ -85,6 +86,36 @@ class Benefit(unittest.TestCase):
         loads = [benefit.draw_load(1, n, "boot") for n in range(40)]
         self.assertEqual(loads, [benefit.draw_load(1, n, "boot") for n in range(40)])
         self.assertEqual({x["spinners"] for x in loads}, {0, 1, 2})
+
+
+class Steps(unittest.TestCase):
+    def say(self, terminal, steps):
+        """Returns what is printed for (seconds, text, done, total) of each step."""
+        stream, now = io.StringIO(), [0]
+        stream.isatty = lambda: terminal
+        progress = Progress(stream, clock=lambda: now[0])
+        for seconds, *step in steps:
+            now[0] = seconds
+            progress.say(*step)
+        return stream.getvalue()
+
+    def test_a_terminal_shows_percent_and_the_time_left(self):
+        shown = self.say(True, [(0, "boot", 0, 4), (100, "boot", 1, 4), (200, "boot", 2, 4), (380, "boot", 3, 4)])
+        self.assertEqual(re.findall(r"\((.*?)\)", shown), ["0 %", "25 %, 5 min left", "50 %, 4 min left", "75 %, 3 min left"])
+        self.assertEqual(shown.count("\r\033[K"), 4)
+        self.assertNotIn("\n", shown)
+
+    def test_a_resumed_series_and_the_next_one_count_from_their_first_step(self):
+        shown = self.say(True, [(0, "boot", 6, 8), (30, "boot", 7, 8), (60, "login", 0, 8), (65, "login", 1, 8)])
+        self.assertEqual(re.findall(r"\((.*?)\)", shown), ["75 %", "87 %, 30 s left", "0 %", "12 %, 35 s left"])
+
+    def test_a_step_without_a_series_has_no_percent_and_a_long_one_keeps_it(self):
+        self.assertEqual(self.say(True, [(0, "copying")]), "\r\033[K[   0.0 s] copying")
+        self.assertTrue(self.say(True, [(0, "x" * 200, 1, 2)]).endswith("x (50 %)"))
+        self.assertLessEqual(len(self.say(True, [(0, "x" * 200, 1, 2)])), 118 + len("\r\033[K"))
+
+    def test_a_pipe_gets_one_plain_line_for_each_step(self):
+        self.assertEqual(self.say(False, [(0, "boot", 0, 2), (9, "boot", 1, 2)]), "[   0.0 s] boot\n[   9.0 s] boot\n")
 
 
 class Svg(Temporary):

@@ -140,10 +140,10 @@ class Bench:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
         self.headstart.forget()
         for number in range(already):
-            self.progress.say(f"recording session {number + 1} of {already + 1}")
+            self.progress.say(f"recording session {number + 1} of {already + 1}", number, already + 1)
             self.record_session()
             self.headstart.learn()
-        self.progress.say(f"recording session {already + 1} of {already + 1}")
+        self.progress.say(f"recording session {already + 1} of {already + 1}", already, already + 1)
         self.record_session()
         kept = self.work / "learned"
         shutil.copytree(self.headstart.state, kept)
@@ -288,13 +288,13 @@ class Bench:
         """Measures all variants of the scenario in turn, `runs` times. Returns the samples. Samples
         that the series has already are not measured again."""
         samples = []
+        variants = [v for v in variants if scenario in v.scenarios]
         for number in range(1, runs + 1):
             for variant in variants:
-                if scenario not in variant.scenarios:
-                    continue
                 sample = series.find(scenario, variant.name, number)
                 if sample is None:
-                    self.progress.say(f"{scenario}, run {number} of {runs}: {variant.name}")
+                    self.progress.say(f"{scenario}, run {number} of {runs}: {variant.name}", len(samples),
+                                      runs * len(variants))
                     sample = self.measure(scenario, variant, number)
                     series.add(sample)
                 samples.append(sample)
@@ -310,7 +310,7 @@ class Bench:
         traces = self.headstart.state / "traces"
         seen = set()
         for number in range(1, learned + tests + 1):
-            self.progress.say(f"recording session {number} of {learned + tests}")
+            self.progress.say(f"recording session {number} of {learned + tests}", number - 1, learned + tests)
             self.record_session()
             if number == learned:
                 self.headstart.learn()
@@ -329,7 +329,7 @@ class Bench:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
         samples = []
         for number in range(1, runs + 1):
-            self.progress.say(f"{events} events, run {number} of {runs}")
+            self.progress.say(f"{events} events, run {number} of {runs}", number - 1, runs)
             self.headstart.forget()
             self.disk.fresh()
             self.disk.delays(False)

@@ -170,10 +170,11 @@ class BenefitSeries:
     def run(self, sessions, cold_every):
         for number in range(1, sessions + 1):
             if self.series.find("login", "installed", number) is None:
-                self.bench.progress.say(f"session {number} of {sessions}")
+                self.bench.progress.say(f"session {number} of {sessions}", number - 1, sessions)
                 self.session(number)
             if number % cold_every == 0 and self.series.find("login", "cold", number) is None:
-                self.bench.progress.say(f"session {number} of {sessions}, without headstart")
+                self.bench.progress.say(f"session {number} of {sessions}, without headstart", number - 1,
+                                        sessions)
                 self.cold(number)
 
 

@@ -142,7 +142,7 @@ def compare(bench, name, what, pairs):
     if what in (replay_killed, replay_hung, pack_corrupt):
         _boot_pack(bench)
     for pair in range(pairs):
-        bench.progress.say(f"{name}: pair {pair + 1} of {pairs}")
+        bench.progress.say(f"{name}: pair {pair + 1} of {pairs}", pair, pairs)
         for there in ((False, True) if pair % 2 else (True, False)):
             if there:
                 with_it.append(bench.plain_boot(lambda: what(bench, facts)))

@@ -63,7 +63,7 @@ class Installed(Variant):
         sessions = []
         for number in range(1, self.bench.sessions + 1):
             self.bench.progress.say(f"{contents}: session {number} of {self.bench.sessions}, "
-                                    "recorded and learned inside the machine")
+                                    "recorded and learned inside the machine", number - 1, self.bench.sessions)
             sessions.append(self._session(contents, automatic))
         return {"sessions": sessions}
 

@@ -132,7 +132,7 @@ def lay_out(source, target, seed, progress):
     lists = package_order(Path(source), seed)
     for i, path in enumerate(lists):
         if i % 50 == 0:
-            progress.say(f"laying out package {i} of {len(lists)}, {layout.bytes >> 20} MiB")
+            progress.say(f"laying out package {i} of {len(lists)}, {layout.bytes >> 20} MiB", i, len(lists))
         for line in path.read_text().splitlines():
             relative = layout.resolve(line.lstrip("/")) if line not in ("/.", "/") else None
             if relative is not None:

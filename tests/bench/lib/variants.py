@@ -197,7 +197,7 @@ class Preload(Variant):
         (self.bench.shared / "preload.conf").write_text(config)
         (self.bench.shared / "preload.state").unlink(missing_ok=True)
         for i in range(self.SESSIONS):
-            self.bench.progress.say(f"training preload: login {i + 1} of {self.SESSIONS}")
+            self.bench.progress.say(f"training preload: login {i + 1} of {self.SESSIONS}", i, self.SESSIONS)
             self.bench.disk.fresh()
             with self.bench.machine() as machine:
                 machine.power_on()
