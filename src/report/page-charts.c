@@ -4,6 +4,7 @@
 
 #include "report/page-charts.h"
 
+#include "base/text.h"
 #include "report/axis.h"
 #include "report/page-elements.h"
 
@@ -267,13 +268,17 @@ static void draw_calibration(Markup *m, const Calibration *c, Stage stage)
                 "One column for each tenth of predicted probability; the dashed line is a perfect "
                 "prediction. The table has the same numbers.");
     add_levels(m, &share, TIMELINE_NARROW, true);
+    for (unsigned i = 0; i <= USAGE_CLASSES; i += 2) {
+        snprintf(label, sizeof(label), "%u %%", 10 * i);
+        markup_label(m,
+                     i < USAGE_CLASSES ? axis_place(&predicted, i / 10.0)
+                                       : TIMELINE_NARROW - RIGHT / 2.0,
+                     CHART_HEIGHT - BOTTOM + 16, i < USAGE_CLASSES ? "tick middle" : "tick end",
+                     label);
+    }
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         double x = axis_place(&predicted, i / 10.0), y;
 
-        if (i % 2 == 0) {
-            snprintf(label, sizeof(label), "%u %%", 10 * i);
-            markup_label(m, x, CHART_HEIGHT - BOTTOM + 16, "tick middle", label);
-        }
         if (c->planned[i] == 0)
             continue;
         y = axis_place(&share, (double)c->opened[i] / (double)c->planned[i]);
@@ -312,7 +317,9 @@ static void add_calibration_row(Markup *m, const Calibration *c, unsigned i, Sta
         page_figure(m, stage_words[stage], names[k], (double)n[k], text);
         markup_close(m);
     }
-    markup_element(m, "td", NULL, "%.0f %%", 100 * (double)n[1] / (double)n[0]);
+    markup_open(m, "td");
+    page_percent(m, stage_words[stage], "share", (double)n[1] / (double)n[0]);
+    markup_close(m);
     markup_close(m);
 }
 
@@ -330,7 +337,11 @@ static void add_calibration(Markup *m, const Calibration *c, Stage stage)
         if (c->planned[i] > 0)
             add_calibration_row(m, c, i, stage);
     page_table_end(m);
-    markup_element(m, "p", "note", "%zu sessions, each compared with its pack.", c->n_sessions);
+    markup_open(m, "p");
+    markup_attribute(m, "class", "note");
+    page_count(m, stage_words[stage], "n_with_pack", c->n_sessions);
+    markup_textf(m, " session%s, each compared with its pack.", text_plural_s(c->n_sessions));
+    markup_close(m);
     markup_close(m);
 }
 

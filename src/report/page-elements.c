@@ -60,9 +60,10 @@ void page_seconds(Markup *m, const char *stage, const char *name, double seconds
 
 void page_percent(Markup *m, const char *stage, const char *name, double share)
 {
+    double percent = round(100 * share);
     char text[32];
 
-    snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+    snprintf(text, sizeof(text), "%s%.0f %%", percent < 0 ? "\u2212" : "", fabs(percent));
     page_figure(m, stage, name, share, text);
 }
 

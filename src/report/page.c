@@ -134,6 +134,7 @@ static void add_bars(Markup *m, const Effect *e)
 static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things)
 {
     const Effect *e = &b->effect;
+    char text[32];
 
     markup_open(m, "p");
     if (!e->known) {
@@ -146,8 +147,9 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
         return;
     }
     markup_attribute(m, "class", is_gain(b) ? "saved gain" : "saved");
-    page_percent(m, stage, "saved", e->saved);
-    markup_text(m, " saved");
+    snprintf(text, sizeof(text), "%.0f %%", 100 * fabs(e->saved));
+    page_figure(m, stage, "saved", e->saved, text);
+    markup_text(m, e->saved >= 0 ? " saved" : " longer");
     markup_close(m);
     markup_open(m, "p");
     markup_text(m, b->harmful          ? "Replay does harm and is off. "

@@ -45,6 +45,52 @@ END
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
 }
 
+@test "whether replay is switched off, and how often control sessions are drawn, equals an independent computation" {
+    local kind n
+    for kind in harm slight one-user reformed long; do
+        for n in 4 60 250 700; do
+            "$CHECK_BENEFIT" make 1 $n $kind >"$HS_STATE/history.jsonl"
+            "$CHECK_BENEFIT" make-launches 1 $n $kind >"$HS_STATE/launches.jsonl"
+            hs status --json=short >"$HS_TMP/$kind-$n.json"
+            hs history --limit=0 --json=short >"$HS_TMP/history.json"
+            hs history --launches --limit=0 --json=short >"$HS_TMP/launches.json"
+            "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/$kind-$n.json" "$HS_TMP/history.json"
+            "$CHECK_BENEFIT" check-launches "$HS_STATE/launches.jsonl" "$HS_TMP/$kind-$n.json" "$HS_TMP/launches.json"
+        done
+    done
+    # The histories contain what they are made for: a policy that is off, one that an interval with an error of 5 % would
+    # switch off, a user who does not decide for another, sessions that are too old to decide, and an application whose
+    # launch set is off.
+    jq -e '[.benefit[].harmful] | all' "$HS_TMP/harm-700.json"
+    jq -e '.benefit[0] | .harmful == false and .saved_high < 0' "$HS_TMP/slight-250.json"
+    jq -e '.benefit[1] | .harmful == false and .saved < 0' "$HS_TMP/one-user-700.json"
+    jq -e '[.benefit[].harmful] | any | not' "$HS_TMP/reformed-700.json"
+    jq -e '.launches.applications | map(select(.harmful).application) == ["/usr/bin/loses"]' "$HS_TMP/harm-700.json"
+    jq -c '.benefit[0].harmful |= not' "$HS_TMP/long-700.json" >"$HS_TMP/wrong.json"
+    run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
+}
+
+@test "every number in the text of status equals that of an independent computation" {
+    local kind n
+    for kind in old harm one-user; do
+        for n in 0 1 20 150 600; do
+            "$CHECK_BENEFIT" make 1 $n $kind >"$HS_STATE/history.jsonl"
+            "$CHECK_BENEFIT" make-launches 1 $n $kind >"$HS_STATE/launches.jsonl"
+            hs status >"$HS_TMP/status"
+            "$CHECK_BENEFIT" text "$HS_STATE/history.jsonl" "$HS_STATE/launches.jsonl" "$HS_TMP/status"
+        done
+    done
+    # The check notices a wrong number in each part of the text.
+    local wrong
+    for wrong in 's/^\(Boot: .* of \)[0-9.]*s/\19.99s/' 's/^\(Login: .*between \)[0-9]* %/\199 %/' \
+        's/^\(Boot: .*; \)[0-9]* sessions/\17 sessions/' 's/^\(Launches: .*and \)[0-9]* %/\199 %/' \
+        's:^\(/usr/bin/gains .* [0-9]* to \)[0-9]*:\199:' 's:^\(/usr/bin/even .*\) [0-9]* *$:\1 7:'; do
+        sed "$wrong" "$HS_TMP/status" >"$HS_TMP/wrong"
+        ! cmp -s "$HS_TMP/status" "$HS_TMP/wrong" || false
+        run ! "$CHECK_BENEFIT" text "$HS_STATE/history.jsonl" "$HS_STATE/launches.jsonl" "$HS_TMP/wrong"
+    done
+}
+
 @test "status prints in order: on, saved, replayed, packs, problems, facts; with colours on a terminal only" {
     local root=$HS_TMP/root order
     mkdir -p "$root/run/headstart" "$root/proc/self"

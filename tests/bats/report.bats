@@ -203,6 +203,21 @@ make_state() {
     hs learn --quiet
 }
 
+# Makes the state of a machine with a desktop on a filesystem of its own: a model, packs, a boot and a login that were
+# replayed, the starts of units of that boot, and a history.
+make_desktop() {
+    local boot_id=0123456789abcdef0123456789abcdef
+    hs_filesystem ext4 128
+    HS_ROOT=$HS_MNT
+    "$BATS_TEST_DIRNAME/make-desktop" learned "$HS_MNT" "$HS_LOOP" "$HS_STATE" $boot_id
+    hs learn --quiet
+    hs plan --quiet
+    "$BATS_TEST_DIRNAME/make-desktop" newest "$HS_MNT" "$HS_LOOP" "$HS_STATE" $boot_id
+    "$BATS_TEST_DIRNAME/check-benefit" make-launches 1 400 >"$HS_STATE/launches.jsonl"
+    make_journal $boot_id
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP
+}
+
 @test "report: an independent computation gives every figure" {
     local seed n
     for seed in 1 2; do
@@ -263,6 +278,39 @@ END
     run -1 "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/bad.html"
     echo "$output"
     [[ $output == *"axe: "* && $output == *"pixels wide"* ]]
+}
+
+@test "report and plot of a desktop: reads, stages, units, CPU and predictions, in Chromium without a finding" {
+    make_desktop
+    run --separate-stderr -0 hs report -o "$HS_TMP/report.html"
+    [ -z "$stderr" ]
+    local page
+    page=$(<"$HS_TMP/report.html")
+    "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html" "$HS_STATE/launches.jsonl"
+    # The page has what a state without these facts cannot show.
+    local mark
+    for mark in 'initrd' 'system' 'greeter ready' 'settled' 'ready' 'replay begins' 'replay ends'; do
+        grep -qE "<text [^>]*class=\"mark-name( end)?\">$mark</text>" <<<"$page"
+    done
+    for mark in '>read by replay<' '>opened, in the pack<' '>opened, not in the pack<' 'CPU busy (line)' '>slow.service<' \
+        '>NetworkManager<' 'id="chains-graph-title"' 'id="calibration-boot-title"' 'files with the most data' \
+        'Each mark is the first opening of a file, at its place on the disk'; do
+        [[ $page == *"$mark"* ]] || { echo "missing: $mark"; false; }
+    done
+    [[ $page != *"was not recorded"* && $page != *"were not recorded"* && $page != *"is not known"* ]]
+    [ "$(stat -c %s "$HS_TMP/report.html")" -lt 500000 ]
+    # A page around the picture of `plot`: the picture brings its colours for light and dark.
+    {
+        echo '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>plot</title>'
+        echo '<meta name="viewport" content="width=device-width"><style>html { background: var(--paper); } body { margin: 0; }'
+        echo 'figure { margin: 0; } figure > svg { max-width: 100%; height: auto; }</style></head>'
+        echo '<body><main><h1 style="font-size: 0">The newest boot, and one without replay</h1><figure>'
+        hs plot boot --compare=control
+        echo '</figure></main></body></html>'
+    } >"$HS_TMP/plot.html"
+    need_axe
+    "$HS_SOURCE/tests/page/check" ${HS_SCREENSHOTS:+--screenshots "$HS_SCREENSHOTS"} "$axe" "$HS_TMP/report.html"
+    "$HS_SOURCE/tests/page/check" ${HS_SCREENSHOTS:+--screenshots "$HS_SCREENSHOTS"} "$axe" "$HS_TMP/plot.html"
 }
 
 @test "report: a state that is missing or cannot be used costs one clear line" {
