@@ -28,6 +28,7 @@ Config config_default(void)
             .min_size_bytes = 2000000,
             .save_interval_usec = USEC_PER_HOUR,
             .session_budget = BUDGET_PARAMETERS_DEFAULT,
+            .maximum_waste_percent = 100,
     };
 }
 
@@ -76,6 +77,7 @@ typedef enum KeyType {
     KEY_CONTROL,  /* uint32_t */
     KEY_BOOLEAN,  /* bool */
     KEY_PERCENT,  /* int */
+    KEY_SHARE,    /* int: a percentage that is not negative */
     KEY_BUDGET,   /* BudgetParameters */
     KEY_BOOT_POLICY,
     KEY_LOGIN_POLICY,
@@ -108,6 +110,7 @@ static const struct {
         {"Session", "Scan", KEY_BOOLEAN, FIELD(scan)},
         {"Session", "MinSize", KEY_BYTES, FIELD(min_size_bytes)},
         {"Session", "Budget", KEY_BUDGET, FIELD(session_budget)},
+        {"Session", "MaximumWaste", KEY_SHARE, FIELD(maximum_waste_percent)},
         {"Session", "Exclude", KEY_PREFIXES, FIELD(exclude)},
         {"Session", "Battery", KEY_BOOLEAN, FIELD(battery)},
         {"Session", "LaunchReplay", KEY_BOOLEAN, FIELD(launch_replay)},
@@ -120,6 +123,7 @@ static const char *const reasons[] = {
         [KEY_BYTES] = "not a number of bytes (as in 2M)",
         [KEY_BOOLEAN] = "neither yes nor no",
         [KEY_PERCENT] = "not a percentage from -100% to 100%",
+        [KEY_SHARE] = "not a percentage from 0% to 100%",
         [KEY_CONTROL] = "neither auto nor a number of sessions",
         [KEY_BUDGET] = "neither auto, thesis nor a number of bytes (as in 256M)",
         [KEY_BOOT_POLICY] = "none of auto, off, metadata, concurrent, gate, idle",
@@ -179,6 +183,18 @@ static int parse_control_interval(const char *value, uint32_t *ret)
     return 0;
 }
 
+static int parse_share(const char *value, int *ret)
+{
+    int percent, r = parse_percent(value, &percent);
+
+    if (r < 0)
+        return r;
+    if (percent < 0)
+        return -ERANGE;
+    *ret = percent;
+    return 0;
+}
+
 static int set_field(Config *c, size_t index, const char *value)
 {
     void *field = (char *)c + keys[index].offset;
@@ -202,6 +218,8 @@ static int set_field(Config *c, size_t index, const char *value)
         return parse_boolean(value, field);
     case KEY_PERCENT:
         return parse_percent(value, field);
+    case KEY_SHARE:
+        return parse_share(value, field);
     case KEY_BUDGET:
         return config_parse_budget(value, field);
     case KEY_BOOT_POLICY:
@@ -287,6 +305,7 @@ char *config_format(const Config *c, size_t index)
         n = asprintf(&text, "%s", *(const bool *)field ? "yes" : "no");
         break;
     case KEY_PERCENT:
+    case KEY_SHARE:
         n = asprintf(&text, "%d%%", *(const int *)field);
         break;
     case KEY_BUDGET:

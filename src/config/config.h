@@ -52,10 +52,11 @@ typedef struct Config {
     uint64_t min_size_bytes;          /* applications that use fewer bytes are ignored */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */
+    int maximum_waste_percent;        /* 0 to 100; 100: no bound (predict/selection.h) */
     char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, each after a blank; "!" marks an exception */
 } Config;
 
-#define CONFIG_KEYS 18
+#define CONFIG_KEYS 19
 
 /* The place where the value of a key was set last. If `file` is NULL, the value is the default. */
 typedef struct ConfigSource {

@@ -75,6 +75,7 @@ static CycleParameters cycle_parameters(const Config *c)
     p.minsize_bytes = c->min_size_bytes;
     p.exclude = c->exclude;
     p.budget = c->session_budget;
+    p.selection.maximum_waste = c->maximum_waste_percent / 100.0;
     return p;
 }
 

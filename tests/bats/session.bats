@@ -303,7 +303,7 @@ steady() {
     session_stop
 }
 
-@test "predict off, prefixes: nothing is read" {
+@test "predict off, a bound on waste, prefixes: nothing is read" {
     learned
     session_config MinSize=0 Cycle=1s Predict=no
     hs_cold
@@ -313,7 +313,12 @@ steady() {
     [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
     # After SIGHUP headstartd reads the configuration again. Running applications and learned chains
-    # stay.
+    # stay. No object is certain to be used, so the bound lets none be read.
+    session_config MinSize=0 Cycle=1s MaximumWaste=0%
+    kill -HUP "$DAEMON"
+    hs_wait 30 dumped '.n_wasteful > 0'
+    [ "$(jq -r .verdict "$DUMP")" = prefetch ]
+    not_resident data/b/1
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
     SEEN=()

@@ -70,6 +70,7 @@ static void defaults(void **state)
     assert_int_equal(c.login_policy, _POLICY_INVALID);
     assert_true(c.deadline_usec == d.deadline_usec);
     assert_true(c.deadline_usec > 0 && c.deadline_usec <= 60 * USEC_PER_SEC);
+    assert_int_equal(c.maximum_waste_percent, 100);
 }
 
 static void every_key(void **state)
@@ -106,6 +107,8 @@ static void every_key(void **state)
     assert_true(c.deadline_usec == 2500 * USEC_PER_MSEC);
     assert_int_equal(c.control_interval, 20);
 
+    put(f, "etc/headstart/headstart.conf", "[Session]\nMaximumWaste=15%\n");
+    assert_int_equal(load(f).maximum_waste_percent, 15);
     put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
     assert_int_equal(load(f).budget.formula, BUDGET_THESIS);
 }
@@ -195,6 +198,9 @@ static void bad_lines(void **state)
                                      "thesis nor a number of bytes (as in 256M), ignoring"},
             {"[Memory]\nMemFree=101%\n", "/etc/headstart/headstart.conf:2: MemFree=101%: not a "
                                          "percentage from -100% to 100%, ignoring"},
+            {"[Session]\nMaximumWaste=-1%\n",
+             "/etc/headstart/headstart.conf:2: MaximumWaste=-1%: not a percentage from 0% to 100%, "
+             "ignoring"},
     };
     Fixture *f = *state;
 
@@ -272,6 +278,8 @@ static void values_as_text(void **state)
                                         "[Replay]\nControlInterval=0\n",
                                         "[Session]\nCycle=90s\nPredict=off\nMinSize=0\n",
                                         "[Session]\nSaveInterval=infinity\nMinSize=5G\n",
+                                        "[Session]\nMaximumWaste=0\n",
+                                        "[Session]\nMaximumWaste=15%\n",
                                         "[Session]\nExclude=/a !/a/b\nExclude=/c\n"};
     Fixture *f = *state;
 
