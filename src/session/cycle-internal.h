@@ -46,7 +46,10 @@ void cycle_objects_done(CycleObjects *m);
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
 /* Fills an empty *m with objects and with the applications that count. Files, directories and
- * applications come from the logins and sessions of all users. Metadata comes from the sessions of
+ * applications come from the logins and sessions of all users. P(object | application) is the share
+ * of the user's own runs, with everybody's share as a prior that counts like two sessions, and the
+ * ranges of a file are those of the user's own sessions, where these show them. For an application
+ * or a file that the user has not used yet, everybody's count. Metadata comes from the sessions of
  * the user `uid` (UID_INVALID: of all users). Names of applications are added to the chains.
  * Objects beyond CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out.
  * Returns 0 or -ENOMEM. */

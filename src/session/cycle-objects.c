@@ -7,6 +7,7 @@
 #include "session/cycle-internal.h"
 #include "volume/mountinfo.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB in total. */
@@ -53,6 +54,115 @@ bool cycle_excludes(const char *list, const char *path)
         w += strspn(w, " \t");
     }
     return excluded;
+}
+
+/* Everybody's share of an application's runs counts like this many sessions of the user. */
+#define EVERYBODY_SESSIONS 2.0
+
+/* What the user's own logins and sessions show. Its applications and uses are visited in the order
+ * of everybody's, which is that of paths. */
+typedef struct OwnMaps {
+    Model *sum;
+    const ModelStage *stage; /* NULL: the user is unknown, or has no session yet */
+    uint32_t *files;         /* everybody's file -> the user's, or MODEL_NONE */
+    double prior;            /* EVERYBODY_SESSIONS, in the unit of decayed_sum_value() */
+    size_t application, use; /* the next to visit */
+} OwnMaps;
+
+static void own_maps_done(OwnMaps *o)
+{
+    model_free(o->sum);
+    free(o->files);
+}
+
+/* `all`: the sum over all users. Both number their files in the order of paths. */
+static int own_maps_init(OwnMaps *o, const Model *model, const Model *all, uint32_t uid,
+                         unsigned stages)
+{
+    uint32_t at = 0;
+    int r;
+
+    if (uid == UID_INVALID)
+        return 0;
+    r = model_sum_stages(model, stages, uid, &o->sum);
+    if (r < 0 || o->sum->n_stages == 0)
+        return r;
+    o->files = calloc(all->n_files + 1, sizeof(*o->files));
+    if (!o->files)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < all->n_files; i++) {
+        int c = -1;
+
+        while (at < o->sum->n_files && (c = strcmp(o->sum->files[at].path, all->files[i].path)) < 0)
+            at++;
+        o->files[i] = at < o->sum->n_files && c == 0 ? at : MODEL_NONE;
+    }
+    o->stage = &o->sum->stages[0];
+    o->prior = EVERYBODY_SESSIONS * (double)decayed_sum_weight(model->clock, model->halflife_usec);
+    return 0;
+}
+
+/* Returns the user's application that has this file of everybody's, or NULL. Call it with rising
+ * files. */
+static const ModelApplication *own_application(OwnMaps *o, uint32_t file)
+{
+    const ModelStage *s = o->stage;
+
+    if (!s || file == MODEL_NONE || o->files[file] == MODEL_NONE)
+        return NULL;
+    while (o->application < s->n_applications &&
+           s->applications[o->application].file < o->files[file])
+        o->application++;
+    return o->application < s->n_applications &&
+                           s->applications[o->application].file == o->files[file]
+                   ? &s->applications[o->application]
+                   : NULL;
+}
+
+/* Returns P(the application `a` uses the file | it runs): the share of the user's runs `own` (NULL:
+ * none) that used it, with everybody's share as the prior. Call it with rising applications and
+ * files. */
+static double use_chance(OwnMaps *o, const ModelApplication *own, const ModelApplication *a,
+                         const ModelUse *u)
+{
+    double all = decayed_sum_ratio(u->used, a->active), used = 0;
+    const ModelStage *s = o->stage;
+    uint32_t file;
+
+    if (!own)
+        return all;
+    file = o->files[u->file];
+    while (o->use < s->n_uses && file != MODEL_NONE &&
+           (s->uses[o->use].application < o->application ||
+            (s->uses[o->use].application == o->application && s->uses[o->use].file < file)))
+        o->use++;
+    if (o->use < s->n_uses && s->uses[o->use].application == o->application &&
+        s->uses[o->use].file == file)
+        used = decayed_sum_value(s->uses[o->use].used);
+    return fmin((used + o->prior * all) / (decayed_sum_value(own->active) + o->prior), 1);
+}
+
+/* Returns the residency of a file: the user's own, unless everybody's sessions show better which
+ * parts they used. */
+static const ModelResidency *best_residency(const OwnMaps *o, const ModelStageFile *all)
+{
+    const ModelResidency *best = model_best_residency(all), *own;
+    const ModelStage *s = o->stage;
+    uint32_t file = s ? o->files[all->file] : MODEL_NONE;
+    size_t low = 0, high = s ? s->n_files : 0;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (s->files[mid].file < file)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (file == MODEL_NONE || low == s->n_files || s->files[low].file != file)
+        return best;
+    own = model_best_residency(&s->files[low]);
+    return own->ranges.n > 0 && own - s->files[low].residency <= best - all->residency ? own : best;
 }
 
 /* The objects of a file are those from first[file] up to, but not including, first[file + 1]. */
@@ -153,10 +263,11 @@ static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const Weig
     return 0;
 }
 
-static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const ModelStageFile *x)
+static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const OwnMaps *own,
+                    const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
-    const ModelResidency *best = model_best_residency(x);
+    const ModelResidency *best = best_residency(own, x);
     size_t before = m->n_objects;
     int r = add_path(m, file->path);
 
@@ -178,9 +289,10 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const M
             1);
 }
 
-static int add_files(CycleObjects *m, FileObjects *f, const Model *sum, const ModelStage *s,
+static int add_files(CycleObjects *m, FileObjects *f, const Model *sum, const OwnMaps *own,
                      const CycleParameters *p)
 {
+    const ModelStage *s = &sum->stages[0];
     size_t at = 0;
 
     f->first = calloc(sum->n_files + 1, sizeof(*f->first));
@@ -191,7 +303,7 @@ static int add_files(CycleObjects *m, FileObjects *f, const Model *sum, const Mo
         if (at >= s->n_files || s->files[at].file != i)
             continue;
         if (!cycle_excludes(p->exclude, sum->files[i].path)) {
-            int r = add_file(m, f, sum, &s->files[at]);
+            int r = add_file(m, f, sum, own, &s->files[at]);
 
             if (r < 0)
                 return r;
@@ -229,11 +341,13 @@ static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
 
 /* Adds an application of the stage. uses[*at] is its first use; *at is advanced past its last use.
  */
-static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum,
-                           const ModelStage *s, uint32_t application, size_t *at,
-                           const CycleParameters *p, Chains *chains)
+static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum, OwnMaps *own,
+                           uint32_t application, size_t *at, const CycleParameters *p,
+                           Chains *chains)
 {
-    const ModelApplication *a = &s->applications[application];
+    const ModelStage *s = &sum->stages[0];
+    const ModelApplication *a = &s->applications[application],
+                           *mine = own_application(own, a->file);
     ItemParts x = {.first = (uint32_t)m->n_parts};
     uint64_t bytes = 0;
     uint32_t item;
@@ -241,7 +355,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
 
     for (; *at < s->n_uses && s->uses[*at].application == application; ++*at) {
         const ModelUse *u = &s->uses[*at];
-        double used = decayed_sum_ratio(u->used, a->active);
+        double used = use_chance(own, mine, a, u);
 
         for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1]; o++) {
             r = add_part(m, o, used * (double)f->chances[o]);
@@ -341,18 +455,21 @@ int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameter
                        Chains *chains)
 {
     _cleanup_(file_objects_done) FileObjects f = {0};
+    _cleanup_(own_maps_done) OwnMaps own = {0};
     _cleanup_model_ Model *sum = NULL;
-    const ModelStage *s;
+    const unsigned stages = 1U << STAGE_LOGIN | 1U << STAGE_SESSION;
     size_t at = 0;
     int r;
 
-    r = model_sum_stages(model, 1U << STAGE_LOGIN | 1U << STAGE_SESSION, UID_INVALID, &sum);
+    r = model_sum_stages(model, stages, UID_INVALID, &sum);
     if (r < 0 || sum->n_stages == 0)
         return r;
-    s = &sum->stages[0];
-    r = add_files(m, &f, sum, s, p);
-    for (uint32_t i = 0; r >= 0 && i < s->n_applications && i < CYCLE_APPLICATIONS_MAX; i++)
-        r = add_application(m, &f, sum, s, i, &at, p, chains);
+    r = own_maps_init(&own, model, sum, uid, stages);
+    if (r >= 0)
+        r = add_files(m, &f, sum, &own, p);
+    for (uint32_t i = 0; r >= 0 && i < sum->stages[0].n_applications && i < CYCLE_APPLICATIONS_MAX;
+         i++)
+        r = add_application(m, &f, sum, &own, i, &at, p, chains);
     if (r >= 0)
         r = add_metadata(m, model, p, uid);
     return r < 0 ? r : set_worth(m);

@@ -4,7 +4,7 @@
 
 #include "plan/cost-model.h"
 #include "predict/object-scores.h"
-#include "session/cycle.h"
+#include "session/cycle-internal.h"
 #include "util/chains-util.h"
 #include "util/model-util.h"
 
@@ -542,6 +542,67 @@ static void test_part_of_the_starts(void **state)
                 requested(&x, "/f/b", 0)->probability);
 }
 
+/* Returns P(file | it starts) of the only application with objects of that file. */
+static double chance_of(const Cycle *c, const char *path)
+{
+    const CycleObjects *m = &c->objects;
+
+    for (size_t i = 0; i < m->n_parts; i++)
+        if (strcmp(m->paths[m->objects[m->parts[i]].path].text, path) == 0)
+            return (double)m->chances[i];
+    return 0;
+}
+
+static uint64_t length_of(const Cycle *c, const char *path)
+{
+    const CycleObjects *m = &c->objects;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < m->n_objects; i++)
+        if (strcmp(m->paths[m->objects[i].path].text, path) == 0)
+            sum += m->objects[i].range.length;
+    return sum;
+}
+
+/* User 1000 opens x in each of four runs of A, user 1001 in none of 36. The share of the user's own
+ * runs decides, with everybody's as a prior. */
+static void test_maps_of_the_user(void **state)
+{
+    static const uint32_t uids[] = {1000, 1001, 1002, UID_INVALID};
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = model_new(H);
+    double x[4], a[4], y[4];
+
+    for (unsigned i = 0; i < 36; i++)
+        learn(&m, session(STAGE_SESSION, 1001, T0 + i * S, 0, "A>a=0-8 A>y=0-1 B>b=0-2", NULL));
+    for (unsigned i = 0; i < 4; i++)
+        learn(&m, session(STAGE_SESSION, 1000, T0 + (36 + i) * S, 0,
+                          "A>a=0-2 A>x=0-2 A>z=0-1 C>c=0-1", NULL));
+    for (unsigned i = 0; i < ELEMENTSOF(uids); i++) {
+        _cleanup_cycle_ Cycle *c = NULL;
+
+        assert_int_equal(cycle_new(&p, m, H, uids[i], &c), 0);
+        x[i] = chance_of(c, "/f/x");
+        y[i] = chance_of(c, "/f/y");
+        a[i] = chance_of(c, "/f/a");
+        assert_int_equal(length_of(c, "/f/x"), 2 * PAGE);
+        /* The ranges of user 1000 are those of its own sessions. */
+        assert_int_equal(length_of(c, "/f/a"), uids[i] == 1000 ? 2 * PAGE : 8 * PAGE);
+        /* User 1000 has never run B: everybody's maps count. */
+        assert_true(chance_of(c, "/f/b") > 0.99);
+        assert_true(chance_of(c, "/f/c") > 0.99);
+        assert_true(uids[i] != 1000 || chance_of(c, "/f/z") > 0.69);
+    }
+    assert_true(fabs(x[0] - (4 + 2 * 0.1) / (4 + 2)) < 1e-3);
+    assert_true(fabs(x[1] - (0 + 2 * 0.1) / (36 + 2)) < 1e-3);
+    assert_true(fabs(y[0] - (0 + 2 * 0.9) / (4 + 2)) < 1e-3);
+    assert_true(x[0] > 0.69 && x[1] < 0.2 && y[1] > 0.9);
+    assert_true(a[0] > 0.99);
+    /* A user without sessions, and an unknown user, have everybody's maps. */
+    for (unsigned i = 2; i < 4; i++)
+        assert_true(fabs(x[i] - 0.1) < 1e-3 && fabs(y[i] - 0.9) < 1e-3);
+}
+
 /* A refused file is not requested again, and its share of the budget goes to others, also after the
  * model was loaded again. */
 static void test_refused(void **state)
@@ -555,6 +616,7 @@ static void test_refused(void **state)
 
     learn(&m, session(STAGE_SESSION, 1001, T0 + 2 * USEC_PER_HOUR, 0,
                       "B>b=0-2,5-9 B>d/ B>huge=0-100 B>last=0-100", NULL));
+    p.selection.minimum_use = 0.1; /* no run of this user needed them */
     assert_int_equal(cycle_reload(c, &p, m), 0);
     s.memory.available_bytes = 2 * 110 * PAGE;
     d = decide(c, now, &s);
@@ -639,6 +701,7 @@ int main(void)
             cmocka_unit_test(test_nothing_known),
             cmocka_unit_test(test_save_restore),
             cmocka_unit_test(test_part_of_the_starts),
+            cmocka_unit_test(test_maps_of_the_user),
             cmocka_unit_test(test_refused),
             cmocka_unit_test(test_ties),
             cmocka_unit_test(test_dump),
