@@ -9,6 +9,9 @@
 #define N_TASKS        4U
 #define TASK_LENGTH    3U
 #define NONE           N_APPLICATIONS
+#define N_IN_ORDER     6U /* applications of "in-order", each with EQUAL_OBJECTS objects */
+#define EQUAL_OBJECTS  10U
+#define EQUAL_BYTES    (UINT64_C(3) << 20)
 #define MINUTE         60e6
 #define DAY            (24 * 60 * MINUTE)
 #define RARE           0U /* the application of "rare-long" */
@@ -108,7 +111,7 @@ static void draw_user(Drawing *d, User *u)
 {
     Random *random = &d->random;
 
-    u->n = d->regime == REGIME_IN_ORDER ? 6 : N_APPLICATIONS;
+    u->n = d->regime == REGIME_IN_ORDER ? N_IN_ORDER : N_APPLICATIONS;
     for (unsigned v = 0; v < 2; v++) {
         draw_row(random, u->first[v], u->n, NONE);
         for (unsigned a = 0; a < u->n; a++) {
@@ -291,6 +294,23 @@ static int draw_session(Drawing *d, uint32_t user, unsigned variant, double star
     return r < 0 ? r : emit(d, *ret_end_usec, user, 0, SIMULATE_END, 0);
 }
 
+/* Makes applications of equal sizes that share nothing, so that a budget of one sixth of all bytes
+ * has room for one of the six applications. */
+static int add_equal_objects(Drawing *d)
+{
+    int r = 0;
+
+    for (unsigned a = 0; r >= 0 && a < N_IN_ORDER; a++) {
+        uint32_t objects[EQUAL_OBJECTS];
+
+        for (unsigned i = 0; r >= 0 && i < EQUAL_OBJECTS; i++)
+            r = simulate_add_object(&d->in, EQUAL_BYTES, &objects[i]);
+        if (r >= 0)
+            r = simulate_add_item(&d->in, objects, EQUAL_OBJECTS, &d->users[0].items[a]);
+    }
+    return r;
+}
+
 /* Draws the applications and their objects as those of the users in habits.h. */
 static int draw_objects(Drawing *d)
 {
@@ -298,9 +318,11 @@ static int draw_objects(Drawing *d)
     Habits h = {.users = users};
     int r;
 
+    if (d->regime == REGIME_IN_ORDER)
+        return add_equal_objects(d);
     habits_parameters_init(&h.p);
     h.p.n_users = d->n_users;
-    h.p.n_own = d->n_users > 1 ? 9 : d->regime == REGIME_IN_ORDER ? 6 : N_APPLICATIONS;
+    h.p.n_own = d->n_users > 1 ? 9 : N_APPLICATIONS;
     h.p.n_shared = d->n_users > 1 ? 3 : 0;
     h.p.n_desktop = 0;
     r = habits_draw_tables(&h, &d->random);

@@ -5,7 +5,8 @@
  * describe the habits of these users: each regime violates one of its assumptions. All pauses are
  * as long as the pauses of people. The functions are pure.
  *
- * in-order      six applications in one fixed order, one every 15 minutes, sessions of 8 hours
+ * in-order      six applications of equal sizes in one fixed order, one every 15 minutes, sessions
+ *               of 8 hours
  * order-two     the next application depends on the two that started last
  * odd-even      one succession on odd days, another on even days
  * weekday-hour  some applications on weekday mornings, others in the evenings and at the weekend
