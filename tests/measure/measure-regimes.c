@@ -8,7 +8,12 @@
  *     measure-regimes [SEEDS [FIRST-SEED [REGIME,… [PREDICTOR,… [BUDGET,…]]]]]
  *
  * Without arguments it uses 3 seeds from 1 on, all regimes, all predictors and the budgets
- * 10,20,30,50, in percent of the size of all objects. */
+ * 10,20,30,50, in percent of the size of all objects. With the budget "none" it prints the log loss
+ * and the promises alone. The promises of the mixture are judged for 20 s, for ten minutes and for
+ * the rest of the session, whatever the budgets.
+ *
+ * preload is measured with several half-lives. The row shows the one with the most hits: the mean
+ * over the budgets, filled. */
 
 #include "evaluate/predictor.h"
 #include "util/regimes.h"
@@ -45,6 +50,19 @@ typedef struct Row {
     double log_loss, next;
     SimulateBin bins[3][SIMULATE_BINS]; /* by horizon */
 } Row;
+
+/* A predictor, or preload with one of its half-lives. */
+typedef struct Variant {
+    const char *predictor, *label;
+    usec_t halflife_usec; /* 0: the default */
+} Variant;
+
+static const Variant preloads[] = {
+        {"preload", "preload, 1 h", USEC_PER_HOUR},
+        {"preload", "preload, 1 d", 24 * USEC_PER_HOUR},
+        {"preload", "preload, 1 w", 7 * 24 * USEC_PER_HOUR},
+        {"preload", "preload, 4 w", 4 * 7 * 24 * USEC_PER_HOUR},
+};
 
 static const usec_t horizons[] = {20 * USEC_PER_SEC, 600 * USEC_PER_SEC, USEC_INFINITY};
 static const char *const horizon_names[] = {"20 s", "10 min", "session"};
@@ -117,17 +135,23 @@ static void add_bound(const SimulateInput *in, double training, Row *row)
     }
 }
 
-static int run(const SimulateInput *in, const char *name, SimulateParameters *sp,
+static int run(const SimulateInput *in, const Variant *v, SimulateParameters *sp,
                SimulateReport *ret)
 {
     _cleanup_predictor_ Predictor *p = NULL;
-    int r = predictor_new(name, NULL, 1, &p);
+    PredictorParameters parameters;
+    int r = predictor_parameters_init(&parameters, v->predictor);
 
+    if (v->halflife_usec > 0)
+        parameters.halflife_usec = v->halflife_usec;
+    if (r >= 0)
+        r = predictor_new(v->predictor, &parameters, 1, &p);
     return r < 0 ? r : simulate(in, sp, p, ret);
 }
 
-static int measure(const SimulateInput *in, const char *name, double training,
-                   const char *chosen_budgets, Row *row)
+/* Measures the hits of each budget and selection. */
+static int measure_selections(const SimulateInput *in, const Variant *v, double training,
+                              const char *chosen_budgets, Row *row)
 {
     for (unsigned b = 0; b < N_BUDGETS; b++)
         for (unsigned k = 0; k < SELECTIONS && is_budget_chosen(chosen_budgets, b); k++) {
@@ -143,27 +167,92 @@ static int measure(const SimulateInput *in, const char *name, double training,
             sp.io_bytes_per_sec = IO_BYTES_PER_SEC;
             if (k != FILLED)
                 simulate_bound_waste(&sp, k == CYCLE ? 1 : WASTE);
-            sp.horizon = horizons[MIN(b, 2U)];
-            r = run(in, name, &sp, &report);
+            r = run(in, v, &sp, &report);
             if (r < 0)
                 return r;
             c->hit += report.hit_rate;
             c->covered += report.coverage;
             c->waste += isnan(report.waste) ? 0 : report.waste;
             c->stall_msec += report.stall_usec / 1000 / (double)report.n_scored;
-            if (k != FILLED)
-                continue;
-            if (b == 0) {
-                row->log_loss += report.log_loss / (double)report.n_log_loss;
-                row->next += report.next_log_loss / (double)report.n_scored;
-            }
-            for (unsigned i = 0; b < 3 && i < SIMULATE_BINS; i++) {
-                row->bins[b][i].n += report.bins[i].n;
-                row->bins[b][i].used += report.bins[i].used;
-                row->bins[b][i].sum += report.bins[i].sum;
-            }
         }
     return 0;
+}
+
+/* Measures the promises for each horizon, and the log loss for the first. Of predictors other than
+ * the mixture, only the log loss. */
+static int measure_promises(const SimulateInput *in, const Variant *v, double training, Row *row)
+{
+    unsigned n = strcmp(v->predictor, "mixture") == 0 ? ELEMENTSOF(horizons) : 1;
+
+    for (unsigned h = 0; h < n; h++) {
+        SimulateParameters sp;
+        SimulateReport report;
+        int r;
+
+        simulate_parameters_init(&sp);
+        sp.training = training;
+        sp.horizon = horizons[h];
+        r = run(in, v, &sp, &report);
+        if (r < 0)
+            return r;
+        if (h == 0) {
+            row->log_loss += report.log_loss / (double)report.n_log_loss;
+            row->next += report.next_log_loss / (double)report.n_scored;
+        }
+        for (unsigned i = 0; i < SIMULATE_BINS; i++) {
+            row->bins[h][i].n += report.bins[i].n;
+            row->bins[h][i].used += report.bins[i].used;
+            row->bins[h][i].sum += report.bins[i].sum;
+        }
+    }
+    return 0;
+}
+
+static int measure(const SimulateInput *in, const Variant *v, double training,
+                   const char *chosen_budgets, Row *row)
+{
+    int r = measure_selections(in, v, training, chosen_budgets, row);
+
+    return r < 0 ? r : measure_promises(in, v, training, row);
+}
+
+/* Lists the chosen predictors and variants. Returns their number. */
+static size_t list_variants(const char *predictors, Variant *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; predictor_name(i) && n + ELEMENTSOF(preloads) <= N_MAX; i++) {
+        const char *name = predictor_name(i);
+
+        if (!chosen(predictors, name))
+            continue;
+        if (strcmp(name, "preload") != 0) {
+            ret[n++] = (Variant){name, name, 0};
+            continue;
+        }
+        memcpy(&ret[n], preloads, sizeof(preloads));
+        n += ELEMENTSOF(preloads);
+    }
+    return n;
+}
+
+/* Returns true if the budget filled gives another variant of the same predictor more hits. */
+static bool is_surpassed(const Variant *variants, const Row *rows, size_t n, size_t i)
+{
+    double sums[2];
+
+    for (size_t j = 0; j < n; j++) {
+        if (j == i || strcmp(variants[j].predictor, variants[i].predictor) != 0)
+            continue;
+        sums[0] = sums[1] = 0;
+        for (unsigned b = 0; b < N_BUDGETS; b++) {
+            sums[0] += rows[i].cells[FILLED][b].hit;
+            sums[1] += rows[j].cells[FILLED][b].hit;
+        }
+        if (sums[1] > sums[0] || (sums[1] == sums[0] && j < i))
+            return true;
+    }
+    return false;
 }
 
 static void print_row(const char *name, const Row *row, unsigned n)
@@ -199,6 +288,43 @@ static void print_bins(const Row *row, const char *regime)
         }
 }
 
+static int measure_regime(Regime regime, unsigned n_seeds, unsigned first, const Variant *variants,
+                          size_t n_variants, const char *chosen_budgets)
+{
+    Row rows[N_MAX] = {0}, bound = {0};
+
+    printf("%s: budget", regime_to_string(regime));
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        printf(" %u%%", budgets[b]);
+    printf("; waste bound %.0f %%; stall in ms per start\n", WASTE * 100);
+    for (unsigned k = 0; k < n_seeds; k++) {
+        _cleanup_simulate_input_ SimulateInput in = {0};
+        double training;
+        int r = regime_draw(regime, first + k, &in, &training);
+
+        if (r < 0)
+            return r;
+        add_bound(&in, training, &bound);
+        for (size_t i = 0; r >= 0 && i < n_variants; i++)
+            r = measure(&in, &variants[i], training, chosen_budgets, &rows[i]);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < n_variants; i++) {
+        if (is_surpassed(variants, rows, n_variants, i))
+            continue;
+        print_row(variants[i].label, &rows[i], n_seeds);
+        if (strcmp(variants[i].predictor, "mixture") == 0)
+            print_bins(&rows[i], regime_to_string(regime));
+    }
+    printf("%-15s", "bound");
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        printf(" %5.3f", bound.cells[FILLED][b].hit / n_seeds);
+    printf("\n");
+    fflush(stdout);
+    return 0;
+}
+
 int main(int argc, char *argv[])
 {
     unsigned n_seeds = argc > 1 ? (unsigned)atoi(argv[1]) : 3;
@@ -206,40 +332,12 @@ int main(int argc, char *argv[])
     const char *only = argc > 3 && strcmp(argv[3], "all") != 0 ? argv[3] : NULL;
     const char *predictors = argc > 4 && strcmp(argv[4], "all") != 0 ? argv[4] : NULL;
     const char *chosen_budgets = argc > 5 ? argv[5] : NULL;
+    Variant variants[N_MAX];
+    size_t n = list_variants(predictors, variants);
 
-    for (Regime regime = 0; regime < _REGIME_MAX; regime++) {
-        Row rows[N_MAX] = {0}, bound = {0};
-
-        if (!chosen(only, regime_to_string(regime)))
-            continue;
-        printf("%s: budget", regime_to_string(regime));
-        for (unsigned b = 0; b < N_BUDGETS; b++)
-            printf(" %u%%", budgets[b]);
-        printf("; waste bound %.0f %%; stall in ms per start\n", WASTE * 100);
-        for (unsigned k = 0; k < n_seeds; k++) {
-            _cleanup_simulate_input_ SimulateInput in = {0};
-            double training;
-
-            if (regime_draw(regime, first + k, &in, &training) < 0)
-                return 1;
-            add_bound(&in, training, &bound);
-            for (size_t i = 0; predictor_name(i) && i < N_MAX; i++)
-                if (chosen(predictors, predictor_name(i)) &&
-                    measure(&in, predictor_name(i), training, chosen_budgets, &rows[i]) < 0)
-                    return 1;
-        }
-        for (size_t i = 0; predictor_name(i) && i < N_MAX; i++) {
-            if (!chosen(predictors, predictor_name(i)))
-                continue;
-            print_row(predictor_name(i), &rows[i], n_seeds);
-            if (strcmp(predictor_name(i), "mixture") == 0)
-                print_bins(&rows[i], regime_to_string(regime));
-        }
-        printf("%-15s", "bound");
-        for (unsigned b = 0; b < N_BUDGETS; b++)
-            printf(" %5.3f", bound.cells[FILLED][b].hit / n_seeds);
-        printf("\n");
-        fflush(stdout);
-    }
+    for (Regime regime = 0; regime < _REGIME_MAX; regime++)
+        if (chosen(only, regime_to_string(regime)) &&
+            measure_regime(regime, n_seeds, first, variants, n, chosen_budgets) < 0)
+            return 1;
     return 0;
 }
