@@ -109,14 +109,21 @@ void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weig
         log_weights[k] -= scale * decayed_sum_value(losses[k]) / (double)now_weight / CREDIT_SCALE;
 }
 
-void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
-                         uint64_t now_weight, double p, bool came)
+void expert_promises_count(double counts[static PROMISE_BINS][PROMISE_SUMS], double p, bool came)
 {
-    DecayedSum *bin = promises[MIN((unsigned)(p * PROMISE_BINS), PROMISE_BINS - 1U)];
+    double *bin = counts[MIN((unsigned)(p * PROMISE_BINS), PROMISE_BINS - 1U)];
 
-    add_credit(&bin[PROMISE_N], 1, now_weight);
-    add_credit(&bin[PROMISE_SUM], p, now_weight);
-    add_credit(&bin[PROMISE_CAME], came, now_weight);
+    bin[PROMISE_N]++;
+    bin[PROMISE_SUM] += p;
+    bin[PROMISE_CAME] += came;
+}
+
+void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
+                         uint64_t now_weight, const double counts[PROMISE_BINS][PROMISE_SUMS])
+{
+    for (unsigned i = 0; i < PROMISE_BINS; i++)
+        for (unsigned k = 0; counts[i][PROMISE_N] > 0 && k < PROMISE_SUMS; k++)
+            add_credit(&promises[i][k], counts[i][k] / counts[i][PROMISE_N], now_weight);
 }
 
 static double log_odds(double p)

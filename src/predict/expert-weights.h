@@ -71,9 +71,9 @@ enum {
 /* Promises (predicted probabilities of a horizon) are counted in ten bins of equal width. */
 #define PROMISE_BINS 10
 enum {
-    PROMISE_N,    /* promises in the bin */
-    PROMISE_SUM,  /* sum of their probabilities */
-    PROMISE_CAME, /* how many of them came true */
+    PROMISE_N,    /* snapshots with a promise in the bin */
+    PROMISE_SUM,  /* sum of the mean probabilities of these promises */
+    PROMISE_CAME, /* sum of the shares of them that came true */
     PROMISE_SUMS,
 };
 #define EXPERT_SUMS             \
@@ -127,14 +127,18 @@ void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, cons
 void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
                          double *log_weights);
 
-/* Counts a promise of the probability p, which came true or did not. */
+/* Adds a promise of the probability p, which came true or did not, to the counts of a snapshot. */
+void expert_promises_count(double counts[static PROMISE_BINS][PROMISE_SUMS], double p, bool came);
+
+/* Adds the promises of one snapshot. Those of a bin depend on one another, so they count as one
+ * promise with their mean probability, of which their mean share came true. */
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
-                         uint64_t now_weight, double p, bool came);
+                         uint64_t now_weight, const double counts[PROMISE_BINS][PROMISE_SUMS]);
 
 /* Corrects the probability p by the outcomes of earlier promises of its size (histogram binning:
  * Zadrozny and Elkan 2001). A bin's correction is an addend to the log odds. It is interpolated
  * between neighbouring bins, so that probabilities keep their order. Each bin starts with `start`
- * promises that count as correct. */
+ * snapshots whose promises count as correct. */
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                                uint64_t now_weight, double start, double p);
 

@@ -32,7 +32,7 @@ void mixture_snapshots_done(Mixture *m)
 static void learn_horizon(Mixture *m, Snapshot *s)
 {
     Chains *c = m->chains;
-    double weights[HORIZON_EXPERTS];
+    double weights[HORIZON_EXPERTS], promises[PROMISE_BINS][PROMISE_SUMS] = {0};
 
     s->pending = false;
     mixture_class_mixture(m, s->horizon, weights);
@@ -46,9 +46,7 @@ static void learn_horizon(Mixture *m, Snapshot *s)
             least = fmin(least, chances[k]);
             most = fmax(most, chances[k]);
         }
-        for (size_t h = 0; h < c->session.n_histories; h++)
-            expert_promises_add(c->session.histories[h]->weights.promises[s->horizon], c->weight,
-                                s->promised[i], s->came[i]);
+        expert_promises_count(promises, s->promised[i], s->came[i]);
         chances[HORIZON_EXPERTS] = 0;
         for (unsigned k = 0; k < HORIZON_EXPERTS; k++)
             chances[HORIZON_EXPERTS] += weights[k] * chances[k];
@@ -60,6 +58,9 @@ static void learn_horizon(Mixture *m, Snapshot *s)
             expert_losses_add(w->losses[s->horizon], HORIZON_LOSSES, c->weight, chances, 1);
         }
     }
+    for (size_t h = 0; h < c->session.n_histories; h++)
+        expert_promises_add(c->session.histories[h]->weights.promises[s->horizon], c->weight,
+                            promises);
 }
 
 void mixture_snapshots_learn(Mixture *m, bool all)

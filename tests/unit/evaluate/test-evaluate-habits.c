@@ -159,6 +159,48 @@ static void test_oracle_session(void **state)
     assert_true(fabs(promised / (double)came - 1) < 0.1);
 }
 
+/* The mixture's promises for the rest of the session come true as often as promised, however long
+ * the pauses between two turns are. Sessions have 8 turns and more, 12 on average. */
+static void test_promises_of_the_session(void **state)
+{
+    static const unsigned pauses[] = {300, 600, 1800, 3600};
+    unsigned n_judged = 0;
+
+    for (unsigned k = 0; k < ELEMENTSOF(pauses); k++) {
+        SimulateBin bins[SIMULATE_BINS] = {0};
+        SimulateParameters sp;
+        HabitsParameters hp;
+
+        habits_parameters_init(&hp);
+        hp.think = pauses[k] * S;
+        hp.session_minimum = 8 * hp.think;
+        hp.session_mean = 4 * hp.think;
+        simulate_parameters_init(&sp);
+        sp.horizon = USEC_INFINITY;
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            _cleanup_habits_ Habits *h = NULL;
+            _cleanup_simulate_input_ SimulateInput in = {0};
+            SimulateReport r;
+
+            assert_int_equal(habits_new(&hp, seed, &h), 0);
+            assert_int_equal(habits_sessions(h, UID_INVALID, 100, ~seed, &in), 0);
+            r = simulated(&in, &sp, "mixture");
+            for (unsigned i = 0; i < SIMULATE_BINS; i++) {
+                bins[i].n += r.bins[i].n;
+                bins[i].used += r.bins[i].used;
+                bins[i].sum += r.bins[i].sum;
+            }
+        }
+        for (unsigned i = 0; i < SIMULATE_BINS; i++) {
+            double n = (double)bins[i].n;
+
+            assert_true(n < 200 || fabs(bins[i].sum - (double)bins[i].used) < 0.1 * n);
+            n_judged += n >= 200;
+        }
+    }
+    assert_true(n_judged >= 32);
+}
+
 static void add_run(SimulateInput *in, usec_t at, uint32_t item, usec_t runs)
 {
     const SimulateEvent start = {.at = at, .item = item, .kind = SIMULATE_START};
@@ -214,7 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_find_real),       cmocka_unit_test(test_habits),
             cmocka_unit_test(test_oracle_session),  cmocka_unit_test(test_waste_bound),
-            cmocka_unit_test(test_near_the_oracle),
+            cmocka_unit_test(test_near_the_oracle), cmocka_unit_test(test_promises_of_the_session),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
