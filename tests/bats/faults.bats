@@ -58,13 +58,85 @@ inject() {
     inject --every=96 --errors=1 session
 }
 
-@test "faults: kills of learn, plan and record, and of refresh, lose nothing" {
+@test "faults: headstartd that follows systemd and logind survives failing calls, and loses nothing" {
+    need_command dbus-daemon
+    need_binary "$HS_BUILD/tests/tools/tool-fake-logind"
+    inject --every=400 --errors=1 auto
+}
+
+@test "faults: headstart-init survives failing calls, and the boot goes on" {
+    inject early
+}
+
+@test "faults: kills of every verb that writes the state, of replay and of headstartd lose nothing" {
     "$HS_SOURCE/tests/faults/kill" --build="$HS_BUILD" 30
 }
 
-@test "faults: power cuts during learn and plan lose nothing" {
+@test "faults: a state that is half written is found" {
+    local file
+    run_check() {
+        python3 -B - "$HS_SOURCE/tests/faults" "$HS_BUILD" "$HS_TMP/half" <<'END'
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import world
+class There:
+    programs, environment, root = world.Programs(sys.argv[2]), None, "/"
+    verb = world.World.verb
+try:
+    world.check_state(There(), pathlib.Path(sys.argv[3]), {"history.jsonl"})
+except world.Broken as e:
+    sys.exit(str(e))
+END
+    }
+    mkdir -m 700 "$HS_TMP/half"
+    umask 077
+    line='{"version":1,"stage":"boot","flags":[],"policy":"off","usage":"none","start_realtime_usec":1789000000000000}'
+    # A last line that is not complete is permitted.
+    printf '%s\n%s' "$line" "${line:0:40}" >"$HS_TMP/half/history.jsonl"
+    echo '{"devices":[]}' >"$HS_TMP/half/devices.json"
+    run -0 run_check
+    for file in history.jsonl history.1.jsonl launches.jsonl devices.json; do
+        [ ! -e "$HS_TMP/half/$file" ] || mv "$HS_TMP/half/$file" "$HS_TMP/kept"
+        printf '{"version":1,"sta\n' >"$HS_TMP/half/$file"
+        run -1 run_check
+        [[ $output == "$file"* ]]
+        # A line that is complete, but that headstart refuses.
+        printf '{"version":1}\n' >"$HS_TMP/half/$file"
+        [[ $file == devices.json ]] || run -1 run_check
+        printf '%s\n%s' "$line" "${line:0:40}" >"$HS_TMP/half/$file"
+        [[ $file == history.jsonl ]] || run -1 run_check
+        rm "$HS_TMP/half/$file"
+        [ ! -e "$HS_TMP/kept" ] || mv "$HS_TMP/kept" "$HS_TMP/half/$file"
+    done
+    rm "$HS_TMP/half/history.jsonl"
+    run -1 run_check
+    [[ $output == "history.jsonl is lost" ]]
+}
+
+@test "faults: a loop device that another program detaches is named, and is not detached again" {
+    run -1 python3 -B - "$HS_SOURCE/tests/faults" "$HS_TMP/image" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import world
+with open(sys.argv[2], "wb") as f:
+    f.truncate(1 << 20)
+with world.loop_device(sys.argv[2]) as loop:
+    pass
+try:
+    with world.loop_device(sys.argv[2]) as loop:
+        world.run("losetup", "--detach", loop)
+        world.run("false")
+except world.Broken as e:
+    sys.exit(f"{e} ({e.__cause__})".replace(loop, "LOOP"))
+END
+    [[ $output == "another program detached LOOP from image while it was in use (Command '['false']' "* ]]
+    [ -z "$(losetup --associated "$HS_TMP/image")" ]
+}
+
+@test "faults: power cuts while headstart records, learns, plans and refreshes lose nothing" {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
-    need_binary "$HS_BUILD/tests/bench/disksim"
+    need_command dbus-daemon
+    need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-fake-logind"
     "$HS_SOURCE/tests/faults/powercut" --build="$HS_BUILD" --cuts=16
 }
 

@@ -23,12 +23,43 @@ class Programs:
         self.headstart = build / "src/cli/headstart"
         self.replay = build / "src/replay/headstart-replay"
         self.daemon = build / "src/daemon/headstartd"
+        self.early = build / "src/early/headstart-init"
         self.faults = build / "tests/faults/libfaults.so"
 
 
 def run(*command, check=True, **arguments):
     return subprocess.run([str(c) for c in command], check=check, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **arguments)
+
+
+class Broken(Exception):
+    """A violation of a rule."""
+
+
+def backs(image, loop):
+    """Returns whether the loop device has this image."""
+    try:
+        return pathlib.Path("/sys/block", pathlib.Path(loop).name, "loop/backing_file").read_text().strip() == str(image)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def loop_device(image):
+    """Attaches the image to a loop device. Errors that another program causes because it detaches the device
+    while it is in use become an error that says this. At the end detaches the device if it still has the
+    image, because otherwise it may belong to another program."""
+    image = pathlib.Path(image).resolve()
+    loop = run("losetup", "--find", "--show", image).stdout.decode().strip()
+    try:
+        yield loop
+    except (Broken, subprocess.CalledProcessError) as e:
+        if not backs(image, loop):
+            raise Broken(f"another program detached {loop} from {image.name} while it was in use") from e
+        raise
+    finally:
+        if backs(image, loop):
+            run("losetup", "--detach", loop, check=False)
 
 
 class World:
@@ -49,8 +80,7 @@ class World:
         with open(image, "wb") as f:
             f.truncate(24 << 20)
         run("mkfs.ext4", "-q", image)
-        self.loop = run("losetup", "--find", "--show", image).stdout.decode().strip()
-        self.stack.callback(run, "losetup", "--detach", self.loop)
+        self.loop = self.stack.enter_context(loop_device(image))
         self.root.mkdir()
         run("mount", "-o", "relatime", self.loop, self.root)
         self.stack.callback(run, "umount", self.root)
@@ -105,8 +135,68 @@ def learned(state):
         return None
 
 
-class Broken(Exception):
-    """A violation of a rule."""
+def lines_of(state):
+    """Returns for each file of lines the number of its complete lines. Fails if a complete line is not an
+    object of JSON, or if a file that is no longer written ends within a line."""
+    n = {}
+    for p in sorted(state.glob("*.jsonl")):
+        *lines, rest = p.read_bytes().split(b"\n")
+        # The writer cuts off a line that is not complete, and only then renames the file.
+        if rest and p.name.endswith(".1.jsonl"):
+            raise Broken(f"{p.name} ends within a line")
+        for i, line in enumerate(lines):
+            try:
+                good = json.loads(line)["version"] == 1
+            except (ValueError, TypeError, KeyError):
+                good = False
+            if not good:
+                raise Broken(f"{p.name}, line {i + 1}: {line[:100]}")
+        n[p.name] = len(lines)
+    return n
+
+
+def check_lines(world, state):
+    """Checks that headstart reads each complete line of the history, and of the starts of applications."""
+    n = lines_of(state)
+    for name, options in (("history", []), ("launches", ["--launches"])):
+        expected = n.get(f"{name}.jsonl", 0) + n.get(f"{name}.1.jsonl", 0)
+        if expected == 0:
+            continue
+        r = world.verb(state, "history", *options, "--json=short", check=False)
+        if r.returncode != 0 or len(json.loads(r.stdout)) != expected:
+            raise Broken(f"{name}.jsonl has {expected} lines, but headstart reads {r.stdout[-200:]}: "
+                         f"{r.stderr.decode().strip()}")
+
+
+def check_json(path):
+    """Checks a file that is replaced as a whole: it is absent or has an object of JSON."""
+    try:
+        good = isinstance(json.loads(path.read_bytes()), dict)
+    except FileNotFoundError:
+        return
+    except ValueError:
+        good = False
+    if not good:
+        raise Broken(f"{path.name} cannot be read: {path.read_bytes()[-200:]}")
+
+
+def check_refreshed(world, state):
+    """Checks that a request for a refresh is there, or nothing is left to do."""
+    if (state / "refresh-wanted").exists():
+        return
+    left = json.loads(world.verb(state, "refresh", "--dry-run", "--json=short").stdout)
+    if left["files"]:
+        raise Broken(f"the request is lost, and not refreshed are {left['files']}")
+
+
+def upgrade(world, state):
+    """Replaces the library, and requests a refresh like the hook of a package manager."""
+    lib = world.root / "usr/lib/lib.so"
+    new = lib.with_suffix(".new")
+    new.write_bytes(os.urandom(90000))
+    new.rename(lib)
+    run("sync", "-f", world.root)
+    (state / "refresh-wanted").touch(mode=0o600)
 
 
 def check_state(world, state, before):
@@ -122,8 +212,10 @@ def check_state(world, state, before):
             if r.returncode != 0:
                 raise Broken(f"{name} cannot be read: {r.stderr.decode().strip()}")
     for name in before:
-        if name.endswith((".json", ".pack")) and name not in now:
+        if name.endswith((".json", ".jsonl", ".pack")) and name not in now:
             raise Broken(f"{name} is lost")
+    check_lines(world, state)
+    check_json(state / "devices.json")
     for p in state.rglob("*"):
         if p.stat().st_mode & 0o077:
             raise Broken(f"{p.name} can be read by others: {oct(p.stat().st_mode)}")
