@@ -86,9 +86,9 @@ class Daemon:
         try:
             daemon.wait(20 if kill_after is None else kill_after)
         except subprocess.TimeoutExpired:
-            daemon.kill()
             if kill_after is None:
                 raise
+            daemon.kill()
             daemon.wait()
 
     def run(self, environment, state, kill_after=None, kill_in_end=None):
@@ -108,10 +108,15 @@ class Daemon:
                 timer = threading.Timer(kill_after or 0, daemon.kill)
                 if kill_after is not None:
                     timer.start()
-                self.work(daemon, patience)
-                timer.cancel()
-                done = time.monotonic()
-                self.end(daemon, kill_in_end)
+                try:
+                    self.work(daemon, patience)
+                    done = time.monotonic()
+                    self.end(daemon, kill_in_end)
+                except BaseException:
+                    daemon.kill()  # the end of this block waits for it
+                    raise
+                finally:
+                    timer.cancel()
                 if not killed and "HEADSTART_FAULTS" not in environment:
                     self.usual = max(self.usual, done - begin)
                     self.usual_end = max(self.usual_end, time.monotonic() - done)
