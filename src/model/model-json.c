@@ -248,7 +248,7 @@ static void write_uses(Writer *w, const ModelStage *s)
 
         json_writer_open(&w->w, rows ? "used" : "uses_delta", '[');
         for (size_t a = 0; a < s->n_applications; a++) {
-            const ModelUse *u = s->uses + k;
+            const ModelUse *u = k < s->n_uses ? &s->uses[k] : NULL;
             size_t n = 0;
 
             while (k < s->n_uses && s->uses[k].application == a) {

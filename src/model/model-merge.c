@@ -40,9 +40,10 @@ static int merge_files(Side *a, Side *b, Model *m)
                    sizeof(ModelFile)) < 0)
         return -ENOMEM;
     while (i < a->m->n_files || j < b->m->n_files) {
-        const ModelFile *x = &a->m->files[i], *y = &b->m->files[j];
-        bool both = i < a->m->n_files && j < b->m->n_files;
-        int k = pick(i < a->m->n_files, j < b->m->n_files, both ? strcmp(x->path, y->path) : 0);
+        /* A table without rows is NULL, from which no address may be computed. */
+        const ModelFile *x = i < a->m->n_files ? &a->m->files[i] : NULL;
+        const ModelFile *y = j < b->m->n_files ? &b->m->files[j] : NULL;
+        int k = pick(x, y, x && y ? strcmp(x->path, y->path) : 0);
         char *path = strdup(k <= 0 ? x->path : y->path);
         DecayedSum directory = {0};
 
@@ -177,10 +178,9 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
                    sizeof(ModelStageFile)) < 0)
         return -ENOMEM;
     while (i < x->n_files || j < y->n_files) {
-        bool i_left = i < x->n_files, j_left = j < y->n_files;
-        const ModelStageFile *u = &x->files[i], *v = &y->files[j];
-        int k = pick(i_left, j_left,
-                     i_left && j_left ? order_u32(map_file(a, u->file), map_file(b, v->file)) : 0);
+        const ModelStageFile *u = i < x->n_files ? &x->files[i] : NULL;
+        const ModelStageFile *v = j < y->n_files ? &y->files[j] : NULL;
+        int k = pick(u, v, u && v ? order_u32(map_file(a, u->file), map_file(b, v->file)) : 0);
         ModelStageFile o = {0};
 
         if (k <= 0) {
@@ -217,9 +217,9 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
                    sizeof(ModelMetadata)) < 0)
         return -ENOMEM;
     while (i < x->n_metadata || j < y->n_metadata) {
-        bool i_left = i < x->n_metadata, j_left = j < y->n_metadata;
-        const ModelMetadata *u = &x->metadata[i], *v = &y->metadata[j];
-        int k = pick(i_left, j_left, i_left && j_left ? strcmp(u->uuid, v->uuid) : 0);
+        const ModelMetadata *u = i < x->n_metadata ? &x->metadata[i] : NULL;
+        const ModelMetadata *v = j < y->n_metadata ? &y->metadata[j] : NULL;
+        int k = pick(u, v, u && v ? strcmp(u->uuid, v->uuid) : 0);
         ModelMetadata *o = &s->metadata[s->n_metadata];
 
         *o = (ModelMetadata){0};
@@ -335,9 +335,9 @@ static int merge_stages(const Side *a, const Side *b, Model *m)
                    sizeof(ModelStage)) < 0)
         return -ENOMEM;
     while (i < a->m->n_stages || j < b->m->n_stages) {
-        bool i_left = i < a->m->n_stages, j_left = j < b->m->n_stages;
-        const ModelStage *x = &a->m->stages[i], *y = &b->m->stages[j];
-        int k = pick(i_left, j_left, i_left && j_left ? order_stages(x, y) : 0);
+        const ModelStage *x = i < a->m->n_stages ? &a->m->stages[i] : NULL;
+        const ModelStage *y = j < b->m->n_stages ? &b->m->stages[j] : NULL;
+        int k = pick(x, y, x && y ? order_stages(x, y) : 0);
         int r = merge_stage(a, k <= 0 ? x : NULL, b, k >= 0 ? y : NULL, m);
 
         if (r < 0)

@@ -24,8 +24,9 @@ for t in "${targets[@]}"; do
     cp "$build/tests/fuzz/$t" "$OUT/"
     # Copies all libraries except those of the C and C++ runtimes. The sanitizer's runtime and the
     # program must use the same ones, those of the system.
+    # A target may need no other library.
     ldd "$build/tests/fuzz/$t" | awk '$2 == "=>" { print $3 }' |
-        grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' |
+        { grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' || true; } |
         xargs -r cp --no-clobber --dereference --target-directory="$OUT/lib"
     python3 -m zipfile -c "$OUT/${t}_seed_corpus.zip" "$build/corpus/${t#fuzz-}"/*
 done
