@@ -80,7 +80,7 @@ static void read_header(Loading *l, const char *path)
     HoldEnd end;
     usec_t at;
 
-    if (compressed_file_read_head(AT_FDCWD, path, head.bytes, sizeof(head.bytes)) < 0 ||
+    if (compressed_file_read_head(AT_FDCWD, path, head.bytes, sizeof(head.bytes), NULL) < 0 ||
         memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) != 0 ||
         le32toh(h->version) != PACK_FORMAT_VERSION || le32toh(h->header_size) != sizeof(PackHeader))
         return;
