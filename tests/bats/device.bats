@@ -100,15 +100,15 @@ device() {
     [ -s "$HS_STATE/devices.json" ]
 }
 
-# swept SECONDS TAKES POLICY OUTCOME RESIDENT [HELD]: writes a report of headstart-replay for this boot,
-# and plans. According to the report, the replay starts SECONDS from now, takes TAKES microseconds,
-# and holds the boot for HELD microseconds.
+# swept SECONDS TAKES POLICY OUTCOME RESIDENT [HELD [HOLD_END]]: writes a report of headstart-replay for
+# this boot, and plans. According to the report, the replay starts SECONDS from now, takes TAKES
+# microseconds, and holds the boot for HELD microseconds, until HOLD_END.
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
-        --arg outcome "$4" --argjson resident "$5" --argjson held "${6:-null}" '{policy: $policy,
+        --arg outcome "$4" --argjson resident "$5" --argjson held "${6:-null}" --arg end "${7:-swept}" '{policy: $policy,
         outcome: $outcome, resident: $resident, start_realtime_usec: $start, duration_usec: $takes,
-        data_bytes: 100000000} + if $held then {held_usec: $held} else {} end' \
+        data_bytes: 100000000} + if $held then {held_usec: $held, hold_end: $end} else {} end' \
         >"$HS_TMP/system/run/headstart/replay-boot.json"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
 }
@@ -132,6 +132,7 @@ swept() {
     swept 64 4000000 gate done false
     swept -3600 4000000 gate done true 4000000
     swept 65 4000000 gate done false 4000000
+    swept 66 4000000 gate done true 4000000 pack-late
     device '.n_sweeps == 0'
     for i in 1 2 3; do
         swept $((60 * i)) 4000000 gate done true 4000000
