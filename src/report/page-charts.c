@@ -33,11 +33,6 @@ typedef struct Drawn {
     double longest; /* seconds */
 } Drawn;
 
-static bool is_shown(const ReportPage *p, const SessionRecord *s)
-{
-    return s->stage == STAGE_BOOT || p->names || s->uid == p->uid;
-}
-
 static void choose(const ReportPage *p, Stage stage, Drawn *ret)
 {
     size_t begin = p->n_sessions, n = 0;
@@ -46,12 +41,12 @@ static void choose(const ReportPage *p, Stage stage, Drawn *ret)
     while (begin > 0 && n < SESSIONS_DRAWN) {
         const SessionRecord *s = &p->sessions[--begin];
 
-        n += s->stage == stage && s->ready_usec != SESSION_UNKNOWN && is_shown(p, s);
+        n += s->stage == stage && s->ready_usec != SESSION_UNKNOWN;
     }
     for (size_t i = begin; i < p->n_sessions; i++) {
         const SessionRecord *s = &p->sessions[i];
 
-        if (s->stage != stage || s->ready_usec == SESSION_UNKNOWN || !is_shown(p, s) ||
+        if (s->stage != stage || s->ready_usec == SESSION_UNKNOWN ||
             p->exclusions[i] != EXCLUSION_NONE)
             continue;
         ret->items[ret->n++] = s;
@@ -217,14 +212,11 @@ static void add_session_table(Markup *m, const ReportPage *p)
     static const char *const columns[] = {"Session", "-Replay",       "Predicted",
                                           "Took",    "?Used",         "?Planned in vain",
                                           "?Missed", "?-Observed per"};
-    size_t begin = p->n_sessions, n = 0;
+    size_t begin = p->n_sessions - MIN(p->n_sessions, (size_t)SESSIONS_LISTED);
 
-    while (begin > 0 && n < SESSIONS_LISTED)
-        n += is_shown(p, &p->sessions[--begin]);
     page_table(m, "The newest sessions", columns, ELEMENTSOF(columns));
     for (size_t i = p->n_sessions; i-- > begin;)
-        if (is_shown(p, &p->sessions[i]))
-            add_session_row(m, p, &p->sessions[i]);
+        add_session_row(m, p, &p->sessions[i]);
     page_table_end(m);
 }
 

@@ -59,12 +59,11 @@ typedef struct ReportPage {
     usec_t now;                    /* wall clock */
     long utc_offset_seconds;       /* of local time */
     const Benefit *benefits;       /* by Stage */
-    const SessionRecord *sessions; /* oldest first */
+    const SessionRecord *sessions; /* that the reader may see, oldest first */
     const SessionExclusion *exclusions;
     size_t n_sessions;
     const LaunchBenefits *launches;
     bool names;                   /* the reader may see the applications and files of other users */
-    uint32_t uid;                 /* the user whose logins are shown if `names` is false */
     const Timeline *timelines[2]; /* boot and login; NULL: no trace */
     const HeavyList *applications, *files; /* by Stage: boot and login */
     const Graph *graph;                    /* NULL: nothing was learned */

@@ -237,6 +237,12 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     # The page has sessions and figures, and neither timelines nor names of files.
     run -0 user 1 report
     [[ $output == *"Your boot takes "* && $output != *"The newest boot"* && $output != *"most data"* ]]
+    # A user finds the own logins in the table of the newest sessions, and no logins of others.
+    rows() { grep -o '<th scope="row">[^<]*, login</th>' <<<"$output" | wc -l; }
+    [ "$(rows)" -eq 6 ]
+    [[ $output == *"Time of each login, oldest first"* ]]
+    run -0 user 65534 report
+    [ "$(rows)" -eq 0 ]
     # Output that names paths is for root only.
     run -1 user 1 plot boot
     [[ $output == *"Permission denied"* ]]
