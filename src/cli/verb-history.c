@@ -55,6 +55,7 @@ static const Column columns[] = {
         {NULL, "loader_usec", CELL_TIMESPAN},
         {NULL, "kernel_usec", CELL_TIMESPAN},
         {NULL, "initrd_usec", CELL_TIMESPAN},
+        {NULL, "userspace_usec", CELL_TIMESPAN},
         {NULL, "early_usec", CELL_TIMESPAN},
         {NULL, "finished_usec", CELL_TIMESPAN},
         {NULL, "io_full_usec", CELL_TIMESPAN},
@@ -108,10 +109,10 @@ static void add_row(Table *t, const SessionRecord *s, SessionExclusion e)
               flags_json(s->flags), policy_to_string(s->policy), known(s->reason),
               known(s->outcome), (int)session_was_replayed(s), usage_source_to_string(u->source),
               u->hit_files, u->waste_files, u->miss_files, s->firmware_usec, s->loader_usec,
-              s->kernel_usec, s->initrd_usec, s->early_usec, s->finished_usec, s->io_full_usec,
-              s->replay_usec, s->replay_files, s->replay_metadata_bytes, s->predicted_usec,
-              s->memory_bytes, s->packages_usec, known(s->kernel), known(s->distribution),
-              known(s->device), known(s->scheduler));
+              s->kernel_usec, s->initrd_usec, session_userspace_usec(s), s->early_usec,
+              s->finished_usec, s->io_full_usec, s->replay_usec, s->replay_files,
+              s->replay_metadata_bytes, s->predicted_usec, s->memory_bytes, s->packages_usec,
+              known(s->kernel), known(s->distribution), known(s->device), known(s->scheduler));
 }
 
 static int print(const Context *c, const History *h, Stage only, uint64_t limit)

@@ -117,6 +117,16 @@ uint64_t session_compared_usec(const SessionRecord *s)
     return is_delayed && !session_was_replayed(s) ? s->ready_usec - s->early_usec : s->ready_usec;
 }
 
+uint64_t session_userspace_usec(const SessionRecord *s)
+{
+    uint64_t initrd = s->initrd_usec != SESSION_UNKNOWN ? s->initrd_usec : 0;
+
+    if (s->finished_usec == SESSION_UNKNOWN || s->kernel_usec == SESSION_UNKNOWN ||
+        s->kernel_usec > s->finished_usec || initrd > s->finished_usec - s->kernel_usec)
+        return SESSION_UNKNOWN;
+    return s->finished_usec - s->kernel_usec - initrd;
+}
+
 static json_object *flags_to_json(unsigned flags)
 {
     json_object *a = json_object_new_array();

@@ -118,6 +118,10 @@ bool session_was_replayed(const SessionRecord *s);
  * passed. */
 uint64_t session_compared_usec(const SessionRecord *s);
 
+/* Returns the time of a boot from the end of the initrd, or of the kernel without one, until all
+ * jobs of the boot were done; SESSION_UNKNOWN if its parts are not known. */
+uint64_t session_userspace_usec(const SessionRecord *s);
+
 const char *usage_source_to_string(UsageSource s);
 /* Returns the unit in which hits and waste were observed, "file" or "page"; NULL if nothing was
  * observed. Misses are always observed per page. */

@@ -190,12 +190,18 @@ static Table *file_table(const UsedFiles *l, uint64_t limit)
 
 static int print(const Context *c, const Explanation *x, uint64_t limit)
 {
-    static const Column columns[] = {
+    bool boot = x->session.stage == STAGE_BOOT;
+    const Column columns[] = {
             {"When", "start_realtime_usec", CELL_REALTIME},
             {"Stage", "stage", CELL_STRING},
             {"User", "uid", CELL_COUNT},
             {"Took", "ready_usec", CELL_TIMESPAN},
             {"Predicted", "predicted_usec", CELL_TIMESPAN},
+            {boot ? "Firmware" : NULL, "firmware_usec", CELL_TIMESPAN},
+            {boot ? "Loader" : NULL, "loader_usec", CELL_TIMESPAN},
+            {boot ? "Kernel" : NULL, "kernel_usec", CELL_TIMESPAN},
+            {boot ? "Initrd" : NULL, "initrd_usec", CELL_TIMESPAN},
+            {boot ? "Userspace" : NULL, "userspace_usec", CELL_TIMESPAN},
             {"Policy", "policy", CELL_STRING},
             {"Outcome", "outcome", CELL_STRING},
             {"Because", "why", CELL_STRING},
@@ -217,11 +223,12 @@ static int print(const Context *c, const Explanation *x, uint64_t limit)
 
     table_row(t, s->start_realtime_usec, stage_to_string(s->stage),
               s->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)s->uid, s->ready_usec,
-              s->predicted_usec, policy_to_string(s->policy), *s->outcome ? s->outcome : NULL,
-              why(x), s->replay_usec, s->replay_data_bytes, usage_source_to_string(s->usage.source),
-              s->usage.hit_bytes, s->usage.waste_bytes, s->usage.miss_bytes,
-              session_exclusion_to_string(x->exclusion), (int)x->compared, (int)x->planned_later,
-              file_table(&x->files[FILE_USE_MISS], limit),
+              s->predicted_usec, s->firmware_usec, s->loader_usec, s->kernel_usec, s->initrd_usec,
+              session_userspace_usec(s), policy_to_string(s->policy),
+              *s->outcome ? s->outcome : NULL, why(x), s->replay_usec, s->replay_data_bytes,
+              usage_source_to_string(s->usage.source), s->usage.hit_bytes, s->usage.waste_bytes,
+              s->usage.miss_bytes, session_exclusion_to_string(x->exclusion), (int)x->compared,
+              (int)x->planned_later, file_table(&x->files[FILE_USE_MISS], limit),
               file_table(&x->files[FILE_USE_WASTE], limit));
     return cli_print_fields(c, t);
 }

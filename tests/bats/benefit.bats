@@ -509,6 +509,15 @@ record_app() {
     [[ $(why) == *"the least predicted time" ]]
     run -0 hs history --json=short
     jq -e '.[0].reason == "fastest"' <<<"$output"
+    # The parts of a boot are shown, and userspace is the rest after them.
+    jq -c '. + {firmware_usec: 4000000, loader_usec: 300000, kernel_usec: 2000000, initrd_usec: 1500000, finished_usec: 9000000}' \
+        "$HS_TMP/history" >"$HS_STATE/history.jsonl"
+    run -0 hs explain --last-boot
+    [[ $output =~ Firmware:\ 4.00s.*Loader:\ 300.0ms.*Kernel:\ 2.00s.*Initrd:\ 1.50s.*Userspace:\ 5.50s ]]
+    jq -c 'del(.initrd_usec)' "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+    cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
+    run -0 hs history --json=short
+    jq -e '.[0].userspace_usec == 7000000' <<<"$output"
 }
 
 # price EXPLANATION STATUS PACK: computes again what the data of a file saves, from the measured device in
@@ -602,6 +611,7 @@ END
     run -0 hs explain --last-login
     echo "$output"
     [[ $output == *"Because: a control session: replay was off to measure what it saves"* ]]
+    [[ $output != *Userspace* ]]
     [[ $output == *"Use observed: per-page"* && $output == *"Not compared because: first session"* ]]
     run -0 hs explain --last-login --json=short
     jq -e '.compared and .missed[0].path == "/usr/bin/missed" and .missed[0].bytes >= 300000' <<<"$output"
