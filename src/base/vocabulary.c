@@ -40,6 +40,25 @@ DEFINE_TABLE(PolicyReason, policy_reason, _POLICY_REASON_MAX, [POLICY_REASON_UNK
              [POLICY_REASON_CONFIGURED] = "configured", [POLICY_REASON_FASTEST] = "fastest",
              [POLICY_REASON_NO_GAIN] = "no gain", [POLICY_REASON_HARMFUL] = "harmful",
              [POLICY_REASON_MEASURED] = "measured");
+
+const char *policy_reason_to_text(PolicyReason r)
+{
+    switch (r) {
+    case POLICY_REASON_CONFIGURED:
+        return "the configuration sets the policy";
+    case POLICY_REASON_FASTEST:
+        return "of all policies it has the least predicted time";
+    case POLICY_REASON_NO_GAIN:
+        return "no policy is predicted to gain more than it may cost";
+    case POLICY_REASON_HARMFUL:
+        return "sessions without replay took less time";
+    case POLICY_REASON_MEASURED:
+        return "sessions with it were measured to take less time";
+    default:
+        return "not known: an older version planned the pack, or did not store the reason";
+    }
+}
+
 DEFINE_TABLE(DeviceClass, device_class, _DEVICE_CLASS_MAX, [DEVICE_CLASS_UNKNOWN] = "unknown",
              [DEVICE_CLASS_HDD] = "hdd", [DEVICE_CLASS_SD] = "sd", [DEVICE_CLASS_EMMC] = "emmc",
              [DEVICE_CLASS_NETDISK] = "netdisk", [DEVICE_CLASS_SSD] = "ssd");

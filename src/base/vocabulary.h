@@ -74,5 +74,8 @@ const char *policy_to_string(Policy p);
 Policy policy_from_string(const char *s); /* "beside" is an alias of "concurrent" */
 const char *policy_reason_to_string(PolicyReason r);
 PolicyReason policy_reason_from_string(const char *s);
+/* Returns the reason as a clause for people: "no policy is predicted to gain more than it may
+ * cost". */
+const char *policy_reason_to_text(PolicyReason r);
 const char *device_class_to_string(DeviceClass c);
 DeviceClass device_class_from_string(const char *s);

@@ -100,6 +100,7 @@ static int append_figures(sd_bus_message *reply, const StageFigures *f)
     APPEND("SavedHigh", "d", f->saved_high);
     APPEND("WithUSec", "t", f->with_usec);
     APPEND("WithoutUSec", "t", f->without_usec);
+    APPEND("OffReason", "s", f->off_reason);
 #undef APPEND
     return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -125,7 +126,7 @@ static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error
     int r = get_sender(m, &uid);
 
     if (r >= 0)
-        r = snapshot_own_logins(&s->snapshot, uid, clock_now(CLOCK_REALTIME), &f);
+        r = snapshot_own_logins(s->state_dir, &s->snapshot, uid, clock_now(CLOCK_REALTIME), &f);
     if (r >= 0)
         r = sd_bus_message_new_method_return(m, &reply);
     if (r >= 0)
@@ -136,9 +137,10 @@ static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error
     return r;
 }
 
-static int append_lines(sd_bus_message *reply, const History *h, uid_t uid)
+static int append_sessions(sd_bus_message *reply, const Service *s, uid_t uid)
 {
-    int r = sd_bus_message_open_container(reply, 'a', "s");
+    const History *h = &s->snapshot.history;
+    int r = 0;
 
     for (size_t i = 0; r >= 0 && i < h->n; i++) {
         _cleanup_free_ char *line = NULL;
@@ -150,14 +152,29 @@ static int append_lines(sd_bus_message *reply, const History *h, uid_t uid)
         if (r >= 0)
             r = sd_bus_message_append(reply, "s", line);
     }
-    return r < 0 ? r : sd_bus_message_close_container(reply);
+    return r;
 }
 
-/* Handles GetHistory() -> as, which returns the lines of the history that are for boots or for the
- * caller's logins, oldest first. */
-static int get_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int append_launches(sd_bus_message *reply, const Service *s, uid_t uid)
 {
-    const Service *s = userdata;
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    int r = snapshot_own_launches(s->state_dir, uid, &l);
+
+    for (size_t i = 0; r >= 0 && i < l.n; i++) {
+        _cleanup_free_ char *line = NULL;
+        size_t n;
+
+        r = launch_record_to_line(&l.items[i], &line, &n);
+        if (r >= 0)
+            r = sd_bus_message_append(reply, "s", line);
+    }
+    return r;
+}
+
+/* Answers a call with the lines that `append` adds for the caller: as. */
+static int send_lines(sd_bus_message *m, const Service *s,
+                      int (*append)(sd_bus_message *reply, const Service *s, uid_t uid))
+{
     sd_bus_message *reply = NULL;
     uid_t uid;
     int r = get_sender(m, &uid);
@@ -165,11 +182,29 @@ static int get_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
     if (r >= 0)
         r = sd_bus_message_new_method_return(m, &reply);
     if (r >= 0)
-        r = append_lines(reply, &s->snapshot.history, uid);
+        r = sd_bus_message_open_container(reply, 'a', "s");
+    if (r >= 0)
+        r = append(reply, s, uid);
+    if (r >= 0)
+        r = sd_bus_message_close_container(reply);
     if (r >= 0)
         r = sd_bus_send(NULL, reply, NULL);
     sd_bus_message_unref(reply);
     return r;
+}
+
+/* Handles GetHistory() -> as, which returns the lines of the history that are for boots or for the
+ * caller's logins, oldest first. */
+static int get_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    return send_lines(m, userdata, append_sessions);
+}
+
+/* Handles GetOwnLaunches() -> as, which returns the recorded starts of the caller's applications,
+ * oldest first. */
+static int get_own_launches(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    return send_lines(m, userdata, append_launches);
 }
 
 static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -189,7 +224,9 @@ static int get_version(sd_bus *bus, const char *path, const char *interface, con
             FIELD(prefix "SavedHigh", "d", stage.saved_high),                                 \
             FIELD(prefix "WithUSec", "t", stage.with_usec),                                   \
             FIELD(prefix "WithoutUSec", "t", stage.without_usec),                             \
-            FIELD(prefix "Policy", "s", stage.policy), FIELD(prefix "Harmful", "b", stage.harmful)
+            FIELD(prefix "Policy", "s", stage.policy),                                        \
+            FIELD(prefix "Harmful", "b", stage.harmful),                                      \
+            FIELD(prefix "OffReason", "s", stage.off_reason)
 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
@@ -204,8 +241,10 @@ static const sd_bus_vtable vtable[] = {
         FIELD("LaunchSaved", "d", launch.saved),
         FIELD("LaunchSavedLow", "d", launch.saved_low),
         FIELD("LaunchSavedHigh", "d", launch.saved_high),
+        FIELD("LaunchOffReason", "s", launch.off_reason),
         SD_BUS_METHOD("GetOwnLogins", "", "a{sv}", get_own_logins, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("GetHistory", "", "as", get_history, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("GetOwnLaunches", "", "as", get_own_launches, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

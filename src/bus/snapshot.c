@@ -4,6 +4,7 @@
 
 #include "base/kernel.h"
 #include "base/rooted.h"
+#include "config/config.h"
 #include "measure/launch-benefit.h"
 #include "state/packs.h"
 #include "state/state.h"
@@ -39,6 +40,7 @@ static int read_figures(const SessionRecord *sessions, size_t n, Stage stage, us
             .known = b.effect.known,
             .policy = (int)b.policy < 0 ? "" : policy_to_string(b.policy),
             .harmful = b.harmful,
+            .off_reason = "",
     };
     for (size_t i = n; i-- > 0 && ret->last_usec == 0;)
         if (sessions[i].stage == stage && sessions[i].ready_usec != SESSION_UNKNOWN)
@@ -53,25 +55,38 @@ static int read_figures(const SessionRecord *sessions, size_t n, Stage stage, us
     return 0;
 }
 
-static int read_launches(int state_fd, usec_t now, LaunchFigures *ret)
+static int read_launches(int state_fd, usec_t now, LaunchFigures *f)
 {
-    _cleanup_(launch_records_done) LaunchRecords records = {0};
+    _cleanup_launch_records_ LaunchRecords records = {0};
     _cleanup_launch_benefits_ LaunchBenefits benefits = {0};
     const Effect *e = &benefits.all.effect;
-    int r = launches_read(state_fd, &records);
 
-    if (r >= 0)
-        r = launch_benefits_compute(&records, now, &benefits);
-    if (r < 0)
-        return r;
-    *ret = (LaunchFigures){
-            .n_replayed = e->n_replayed, .n_control = e->n_control, .known = e->known};
+    CHECK(launches_read(state_fd, &records));
+    CHECK(launch_benefits_compute(&records, now, &benefits));
+    f->n_replayed = e->n_replayed;
+    f->n_control = e->n_control;
+    f->known = e->known;
     if (!e->known)
         return 0;
-    ret->saved = e->saved;
-    ret->saved_low = e->saved_low;
-    ret->saved_high = e->saved_high;
+    f->saved = e->saved;
+    f->saved_low = e->saved_low;
+    f->saved_high = e->saved_high;
     return 0;
+}
+
+static const char *word_of(PolicyReason r)
+{
+    return (int)r < 0 ? "" : policy_reason_to_string(r);
+}
+
+/* Returns the reason of LaunchReplay=no. Lines of the configuration that cannot be used are
+ * reported by others. */
+static const char *read_launch_off(int system_fd)
+{
+    Config c = config_default();
+
+    (void)config_load(system_fd, NULL, NULL, &c, NULL);
+    return word_of(c.launch_replay ? _POLICY_REASON_INVALID : POLICY_REASON_CONFIGURED);
 }
 
 static const char *state_name(int state_fd, bool enabled)
@@ -97,7 +112,7 @@ static bool is_enabled(int system_fd)
 
 int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret)
 {
-    Snapshot s = {.enabled = is_enabled(system_fd), .boot.policy = "", .login.policy = ""};
+    Snapshot s = {.enabled = is_enabled(system_fd)};
     _cleanup_close_ int fd = -EBADF;
     int r = state_directory_open(state_dir, false, &fd);
 
@@ -115,6 +130,11 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
         snapshot_done(&s);
         return r;
     }
+    if (fd >= 0) {
+        s.boot.off_reason = word_of(packs_off_reason(fd, STAGE_BOOT, UID_INVALID));
+        s.login.off_reason = word_of(packs_off_reason(fd, STAGE_LOGIN, UID_INVALID));
+    }
+    s.launch.off_reason = read_launch_off(system_fd);
     *ret = s;
     return 0;
 }
@@ -124,10 +144,33 @@ bool snapshot_is_visible(const SessionRecord *s, uint32_t uid)
     return s->stage == STAGE_BOOT || (uid != UID_INVALID && s->uid == uid);
 }
 
-int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret)
+int snapshot_own_launches(const char *state_dir, uint32_t uid, LaunchRecords *ret)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    _cleanup_close_ int fd = -EBADF;
+    size_t n = 0;
+    int r = state_directory_open(state_dir, false, &fd);
+
+    if (r >= 0)
+        r = launches_read(fd, &l);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    for (size_t i = 0; i < l.n; i++)
+        if (uid != UID_INVALID && l.items[i].uid == uid)
+            l.items[n++] = l.items[i];
+    l.n = n;
+    *ret = l;
+    l = (LaunchRecords){0};
+    return 0;
+}
+
+int snapshot_own_logins(const char *state_dir, const Snapshot *s, uint32_t uid, usec_t now,
+                        StageFigures *ret)
 {
     _cleanup_free_ SessionRecord *own = calloc(s->history.n + 1, sizeof(SessionRecord));
+    _cleanup_close_ int fd = -EBADF;
     size_t n = 0;
+    int r;
 
     if (!own)
         return -ENOMEM;
@@ -135,5 +178,8 @@ int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigure
     for (size_t i = 0; i < s->history.n; i++)
         if (snapshot_is_visible(&s->history.sessions[i], uid))
             own[n++] = s->history.sessions[i];
-    return read_figures(own, n, STAGE_LOGIN, now, ret);
+    r = read_figures(own, n, STAGE_LOGIN, now, ret);
+    if (r >= 0 && state_directory_open(state_dir, false, &fd) >= 0)
+        ret->off_reason = word_of(packs_off_reason(fd, STAGE_LOGIN, uid));
+    return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The figures that headstart-bus shows to all users. They name no user and no path. */
+/* The figures that headstart-bus shows. Those for all users name no user and no path. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -17,6 +17,7 @@ typedef struct StageFigures {
     uint64_t with_usec, without_usec;
     const char *policy; /* of the newest pack that was replayed; "" if there was none */
     int harmful;
+    const char *off_reason; /* packs_off_reason(); "": the stage is replayed, or there is no pack */
 } StageFigures;
 
 /* What replay gains when applications start, for all applications and users together. If `known` is
@@ -25,6 +26,7 @@ typedef struct LaunchFigures {
     uint64_t n_replayed, n_control;
     int known;
     double saved, saved_low, saved_high;
+    const char *off_reason; /* "configured" with LaunchReplay=no, otherwise "" */
 } LaunchFigures;
 
 typedef struct Snapshot {
@@ -45,5 +47,12 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
 /* Returns true if that user may see the session: every boot, and the user's own logins. */
 bool snapshot_is_visible(const SessionRecord *s, uint32_t uid);
 
-/* Computes the figures of the logins of one user. Returns 0 or -ENOMEM. */
-int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret);
+/* Reads the starts of applications in the sessions of one user, oldest first. They are not part of
+ * the snapshot, because they take too much memory. Without a state directory there are none.
+ * Returns 0 or a negative errno. */
+int snapshot_own_launches(const char *state_dir, uint32_t uid, LaunchRecords *ret);
+
+/* Computes the figures of the logins of one user, and reads whether the user's logins are replayed.
+ * Returns 0 or -ENOMEM. */
+int snapshot_own_logins(const char *state_dir, const Snapshot *s, uint32_t uid, usec_t now,
+                        StageFigures *ret);

@@ -273,7 +273,7 @@ static Table *problem_table(const Checks *checks)
 
 /* Prints what replay saves when applications start: for all applications together, and for those
  * with the most starts that can be compared. */
-static void print_launches(const LaunchHistory *h)
+static void print_launches(const LaunchHistory *h, const char *name)
 {
     static const Column columns[] = {
             {"APPLICATION", "application", CELL_PATH},
@@ -284,13 +284,14 @@ static void print_launches(const LaunchHistory *h)
             {0},
     };
     _cleanup_table_ Table *t = table_new(columns);
-    char text[BENEFIT_TEXT_MAX];
+    char text[BENEFIT_TEXT_MAX], buf[REPLAY_OFF_TEXT_MAX];
+    const char *off = replay_off_to_text(STAGE_SESSION, h->off, buf);
 
-    if (h->records.n == 0) {
-        puts("Launches: none was recorded yet");
+    if (h->records.n == 0 && !off) {
+        printf("%s: none was recorded yet\n", name);
         return;
     }
-    printf("Launches: %s\n", effect_to_text(&h->benefits.all.effect, "starts", text));
+    printf("%s: %s\n", name, effect_to_text(&h->benefits.all.effect, "starts", off, text));
     for (size_t i = 0; i < h->benefits.n && table_n_rows(t) < LAUNCHES_SHOWN; i++) {
         const Effect *e = &h->benefits.items[i].benefit.effect;
         char interval[INTERVAL_TEXT_MAX];
@@ -309,13 +310,27 @@ static void print_launches(const LaunchHistory *h)
 
 /* Prints what replay saves in a stage. If that is not known yet, also prints how many sessions were
  * left out, because their number would otherwise seem wrong. */
-static void print_benefit(const Benefit *b, const char *name)
+static void print_benefit(const Benefits *all, Stage stage, const char *name)
 {
+    const Benefit *b = &all->stages[stage];
     char text[BENEFIT_TEXT_MAX];
 
-    printf("%s: %s\n", name, benefit_to_text(b, "sessions", text));
-    if (!b->effect.known && b->n_left_out > 0)
+    printf("%s: %s\n", name, benefits_to_text(all, stage, text));
+    if (!b->effect.known && !all->off[stage] && b->n_left_out > 0)
         printf("    Left out: %zu; 'headstart history' shows why\n", b->n_left_out);
+}
+
+/* Prints what replay saves for all users together. */
+static void print_of_all(const Status *s)
+{
+    char text[BENEFIT_TEXT_MAX], off[REPLAY_OFF_TEXT_MAX];
+
+    printf("Logins of all users: %s\n",
+           effect_to_text(&s->all_logins, "sessions",
+                          replay_off_to_text(STAGE_LOGIN, s->off_logins, off), text));
+    printf("Launches of all users: %s\n",
+           effect_to_text(&s->all_launches, "starts",
+                          replay_off_to_text(STAGE_SESSION, s->launches.off, off), text));
 }
 
 /* Prints the lines above the tables: whether headstart is on, and what replay saves. */
@@ -323,7 +338,6 @@ static void print_head(const Status *s)
 {
     bool off = s->switched_off || s->disabled, wrong = has_problem(&s->checks);
     bool ready = strcmp(summary(s), "ready") == 0;
-    char text[BENEFIT_TEXT_MAX];
 
     printf("%sStatus: %s%s%s%s%s\n",
            style_on(off               ? STYLE_BAD
@@ -332,32 +346,29 @@ static void print_head(const Status *s)
            off ? "" : "on (", summary(s),
            ready && wrong ? ", but something is wrong, see below" : "", off ? "" : ")",
            style_off());
-    for (Stage i = STAGE_BOOT; i <= STAGE_LOGIN; i++)
-        print_benefit(&s->benefits.stages[i], i == STAGE_BOOT ? "Boot"
-                                              : s->visible    ? "Your logins"
-                                                              : "Login");
-    if (s->visible) {
-        printf("Logins of all users: %s\n", effect_to_text(&s->logins, "sessions", text));
-        printf("Launches of all users: %s\n", effect_to_text(&s->all_launches, "starts", text));
-    } else
-        print_launches(&s->launches);
+    print_benefit(&s->benefits, STAGE_BOOT, "Boot");
+    print_benefit(&s->benefits, STAGE_LOGIN, s->visible ? "Your logins" : "Login");
+    if (s->visible)
+        print_of_all(s);
+    print_launches(&s->launches, s->visible ? "Your launches" : "Launches");
 }
 
 /* Prints the figures for a user who cannot read the state. */
 static int print_visible(const Context *c, const Status *s)
 {
     static const Column columns[] = {
-            {NULL, "status", CELL_STRING},
-            {NULL, "benefit", CELL_JSON},
-            {"Replayed in this boot", "replayed", CELL_TABLE},
-            {NULL, "switched_off", CELL_BOOLEAN},
-            {0},
+            {NULL, "status", CELL_STRING},        {NULL, "benefit", CELL_JSON},
+            {NULL, "all_logins", CELL_JSON},      {NULL, "all_launches", CELL_JSON},
+            {NULL, "launches", CELL_JSON},        {"Replayed in this boot", "replayed", CELL_TABLE},
+            {NULL, "switched_off", CELL_BOOLEAN}, {0},
     };
     _cleanup_table_ Table *t = table_new(columns);
     int r;
 
-    table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
-              (int)s->switched_off);
+    table_row(t, summary(s), benefits_to_json(&s->benefits, s->now),
+              effect_to_json(&s->all_logins, s->off_logins),
+              effect_to_json(&s->all_launches, s->launches.off),
+              launch_history_to_json(&s->launches, s->now), replay_table(s), (int)s->switched_off);
     if (c->json == JSON_OFF)
         print_head(s);
     r = cli_print_fields(c, t);

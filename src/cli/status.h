@@ -48,8 +48,10 @@ typedef struct Status {
     usec_t now;          /* wall clock */
     Benefits benefits;
     bool visible; /* the user cannot read the state: only visible figures are shown */
-    /* Set only with `visible`: the effect on the logins of all users, and on all starts. */
-    Effect logins, all_launches;
+    /* Set only with `visible`: the effect on the logins of all users and on all starts, and the
+     * word of the reason why logins are not replayed. `launches` are then the user's own. */
+    Effect all_logins, all_launches;
+    const char *off_logins;
     char state[16];
     LaunchHistory launches;
     Checks checks;

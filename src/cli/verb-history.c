@@ -138,9 +138,8 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
     return cli_print(c, t);
 }
 
-/* Prints the starts of applications. Only root can read them, because they name applications of all
- * users. */
-static int print_launches(const Context *c, uint64_t limit)
+/* Prints the starts of applications. */
+static int print_launches(const Context *c, const LaunchHistory *h, uint64_t limit)
 {
     static const Column launch_columns[] = {
             {"WHEN", "start_realtime_usec", CELL_REALTIME},
@@ -163,16 +162,9 @@ static int print_launches(const Context *c, uint64_t limit)
             {NULL, "miss_files", CELL_COUNT},
             {0},
     };
-    _cleanup_launch_history_ LaunchHistory h = {0};
-    const LaunchRecords *l = &h.records;
+    const LaunchRecords *l = &h->records;
     _cleanup_table_ Table *t = table_new(launch_columns);
-    _cleanup_close_ int fd = -EBADF;
-    int r = cli_state_open(c, false, &fd);
 
-    if (r >= 0)
-        r = launch_history_read(c, fd, clock_now(CLOCK_REALTIME), &h);
-    if (r < 0 && r != -ENOENT)
-        return r;
     for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
         const PackUsage *u = &x->usage;
@@ -180,7 +172,7 @@ static int print_launches(const Context *c, uint64_t limit)
         table_row(t, x->start_realtime_usec,
                   x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
                   launch_replayed_to_string(x->replayed), u->hit_bytes, u->waste_bytes,
-                  u->miss_bytes, launch_exclusion_to_string(h.benefits.exclusions[i]),
+                  u->miss_bytes, launch_exclusion_to_string(h->benefits.exclusions[i]),
                   x->application, known(x->boot_id),
                   x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN, known(x->kernel),
                   policy_to_string(x->policy), usage_source_to_string(u->source), u->hit_files,
@@ -192,6 +184,26 @@ static int print_launches(const Context *c, uint64_t limit)
         return 0;
     }
     return cli_print(c, t);
+}
+
+/* Shows all starts of applications or, to a user who cannot read the state, the user's own. */
+static int show_launches(const Context *c, uint64_t limit)
+{
+    _cleanup_launch_history_ LaunchHistory h = {0};
+    _cleanup_close_ int fd = -EBADF;
+    usec_t now = clock_now(CLOCK_REALTIME);
+    int r;
+
+    if (visible_is_needed(c)) {
+        _cleanup_visible_ Visible v = {0};
+
+        r = visible_read(c, now, &v);
+        return r < 0 ? r : print_launches(c, &v.launches, limit);
+    }
+    r = cli_state_open(c, false, &fd);
+    if (r >= 0)
+        r = launch_history_read(c, fd, now, &h);
+    return r < 0 && r != -ENOENT ? r : print_launches(c, &h, limit);
 }
 
 static int parse_options(Context *c, Stage *only, bool *launches, uint64_t *limit)
@@ -231,7 +243,7 @@ static int run(Context *c)
     if (r < 0)
         return r;
     if (launches)
-        return print_launches(c, limit);
+        return show_launches(c, limit);
     if (visible_is_needed(c)) {
         _cleanup_visible_ Visible v = {0};
 

@@ -66,9 +66,11 @@ static int read_benefits(Report *p, usec_t now)
     if (!p->visible)
         return benefits_read(p->c, p->state_fd, now, &p->benefits);
     r = visible_read(p->c, now, &v);
-    if (r >= 0)
-        p->benefits = v.benefits;
-    return r;
+    if (r < 0)
+        return r;
+    p->benefits = v.benefits;
+    p->launches = v.launches;
+    return 0;
 }
 
 static int read_history(Report *p, usec_t now)
@@ -150,10 +152,12 @@ static int write_page(const Report *x, usec_t now, const char *output)
             .machine = x->machine,
             .now = now,
             .benefits = x->benefits.stages,
+            .off = x->benefits.off,
             .sessions = x->benefits.history.sessions,
             .exclusions = x->exclusions,
             .n_sessions = x->benefits.history.n,
             .launches = &x->launches.benefits,
+            .launches_off = x->launches.off,
             .names = !x->visible,
             .applications = x->applications,
             .files = x->files,

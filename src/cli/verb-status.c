@@ -208,8 +208,10 @@ static int read_visible(const Context *c, Status *s)
         return r;
     s->visible = true;
     s->benefits = v.benefits;
-    s->logins = v.logins;
-    s->all_launches = v.launches;
+    s->launches = v.launches;
+    s->all_logins = v.all_logins;
+    s->all_launches = v.all_launches;
+    s->off_logins = v.off_logins;
     memcpy(s->state, v.state, sizeof(s->state));
     return 0;
 }

@@ -275,6 +275,24 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
     return r;
 }
 
+const char *replay_off_to_text(Stage stage, const char *reason,
+                               char buf[static REPLAY_OFF_TEXT_MAX])
+{
+    static const char *const settings[_STAGE_MAX] = {"BootPolicy=off", "LoginPolicy=off",
+                                                     "LaunchReplay=no"};
+    PolicyReason r = policy_reason_from_string(reason);
+
+    if (!reason)
+        return NULL;
+    if (r == POLICY_REASON_CONFIGURED)
+        snprintf(buf, REPLAY_OFF_TEXT_MAX, "off (%s)", settings[stage]);
+    else if (r == POLICY_REASON_NO_GAIN || r == POLICY_REASON_HARMFUL)
+        snprintf(buf, REPLAY_OFF_TEXT_MAX, "not replayed: %s", policy_reason_to_text(r));
+    else
+        snprintf(buf, REPLAY_OFF_TEXT_MAX, "not replayed");
+    return buf;
+}
+
 bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec)
 {
     if (b->policy != old || !b->effect.known || b->effect.saved_low <= 0)

@@ -81,6 +81,14 @@ bool benefit_is_harmful(const Benefit *b, uint32_t uid);
  * times do not differ much (BENEFIT_REPLACED_SHARE). Predicted times are 0 if they are unknown. */
 bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec);
 
+/* Writes for people why a stage is not replayed: "off (BootPolicy=off)", or "not replayed: no
+ * policy is predicted to gain more than it may cost". `reason` is the word of a PolicyReason.
+ * STAGE_SESSION stands for the starts of applications in sessions. Returns buf, or NULL if `reason`
+ * is NULL. */
+#define REPLAY_OFF_TEXT_MAX 112
+const char *replay_off_to_text(Stage stage, const char *reason,
+                               char buf[static REPLAY_OFF_TEXT_MAX]);
+
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
 

@@ -54,15 +54,17 @@ void graph_arrange(Graph *g);
 
 /* All data of the page. The pointers are borrowed. */
 typedef struct ReportPage {
-    const char *version;           /* of headstart */
-    const char *machine;           /* one line on the machine, or NULL */
-    usec_t now;                    /* wall clock */
-    long utc_offset_seconds;       /* of local time */
-    const Benefit *benefits;       /* by Stage */
+    const char *version;     /* of headstart */
+    const char *machine;     /* one line on the machine, or NULL */
+    usec_t now;              /* wall clock */
+    long utc_offset_seconds; /* of local time */
+    const Benefit *benefits; /* by Stage */
+    const char *const *off;  /* by Stage: word of the reason why it is not replayed, or NULL */
     const SessionRecord *sessions; /* that the reader may see, oldest first */
     const SessionExclusion *exclusions;
     size_t n_sessions;
-    const LaunchBenefits *launches;
+    const LaunchBenefits *launches; /* of the applications that the reader may see */
+    const char *launches_off;       /* word of the reason why starts are not replayed, or NULL */
     bool names;                   /* the reader may see the applications and files of other users */
     const Timeline *timelines[2]; /* boot and login; NULL: no trace */
     const HeavyList *applications, *files; /* by Stage: boot and login */

@@ -34,6 +34,12 @@ static bool is_gain(const Benefit *b)
     return b->effect.known && b->effect.saved_low > 0 && !b->harmful;
 }
 
+/* Returns true if the stage is replayed, and replay was measured to gain time. */
+static bool gains(const ReportPage *p, Stage s)
+{
+    return !p->off[s] && is_gain(&p->benefits[s]);
+}
+
 static void add_login(Markup *m, const Effect *e)
 {
     markup_text(m, " Your login takes ");
@@ -43,48 +49,89 @@ static void add_login(Markup *m, const Effect *e)
     markup_text(m, ".");
 }
 
-static void add_headline(Markup *m, const ReportPage *p)
+/* Writes the measured gain of a stage. */
+static void add_gain(Markup *m, const ReportPage *p, Stage s)
 {
-    Stage s = is_gain(&p->benefits[STAGE_BOOT])    ? STAGE_BOOT
-              : is_gain(&p->benefits[STAGE_LOGIN]) ? STAGE_LOGIN
-                                                   : _STAGE_INVALID;
-    bool harmful = p->benefits[STAGE_BOOT].harmful || p->benefits[STAGE_LOGIN].harmful;
+    const Effect *e = &p->benefits[s].effect;
 
     markup_open(m, "h1");
-    if ((int)s < 0)
-        markup_text(m, harmful ? "headstart saves nothing here and has switched replay off."
-                               : "It is too early to say what headstart saves here.");
-    else {
-        const Effect *e = &p->benefits[s].effect;
-
-        markup_textf(m, "Your %s takes ", stage_words[s]);
-        page_seconds(m, "headline", "with", e->replayed_seconds);
-        markup_text(m, " instead of ");
-        page_seconds(m, "headline", "without", e->control_seconds);
-        markup_text(m, ".");
-    }
+    markup_textf(m, "Your %s takes ", stage_words[s]);
+    page_seconds(m, "headline", "with", e->replayed_seconds);
+    markup_text(m, " instead of ");
+    page_seconds(m, "headline", "without", e->control_seconds);
+    markup_text(m, ".");
     markup_close(m);
     markup_open(m, "p");
     markup_attribute(m, "class", "lead");
-    if ((int)s < 0)
+    markup_text(m, "Measured on this machine: replay saves ");
+    page_percent(m, "headline", "saved", e->saved);
+    markup_text(m, " of the time, with 95\u00a0% confidence between ");
+    page_percent(m, "headline", "saved_low", e->saved_low);
+    markup_text(m, " and ");
+    page_percent(m, "headline", "saved_high", e->saved_high);
+    markup_text(m, ".");
+    if (s == STAGE_BOOT && gains(p, STAGE_LOGIN))
+        add_login(m, &p->benefits[STAGE_LOGIN].effect);
+    markup_close(m);
+}
+
+/* Returns true if no further sessions will show what replay saves in the stage: it is not replayed,
+ * or there are no such sessions. */
+static bool is_idle(const ReportPage *p, Stage stage)
+{
+    if (p->off[stage])
+        return true;
+    for (size_t i = 0; i < p->n_sessions; i++)
+        if (p->sessions[i].stage == stage)
+            return false;
+    return true;
+}
+
+/* Writes a sentence on each stage that is not replayed. */
+static void add_off(Markup *m, const ReportPage *p)
+{
+    char text[REPLAY_OFF_TEXT_MAX];
+
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        if (p->off[s])
+            markup_textf(m, "%s is %s. ", s == STAGE_BOOT ? "The boot" : "The login",
+                         replay_off_to_text(s, p->off[s], text));
+}
+
+/* Writes why no gain is shown. */
+static void add_no_gain(Markup *m, const ReportPage *p)
+{
+    bool harmful = p->benefits[STAGE_BOOT].harmful || p->benefits[STAGE_LOGIN].harmful;
+    bool boot_off = p->off[STAGE_BOOT] != NULL, login_off = p->off[STAGE_LOGIN] != NULL;
+    bool idle = is_idle(p, STAGE_BOOT) && is_idle(p, STAGE_LOGIN) && (boot_off || login_off);
+
+    markup_open(m, "h1");
+    markup_textf(m, "%s",
+                 harmful     ? "headstart saves nothing here and has switched replay off."
+                 : idle      ? "headstart replays nothing here."
+                 : boot_off  ? "It is too early to say what headstart saves at login."
+                 : login_off ? "It is too early to say what headstart saves at boot."
+                             : "It is too early to say what headstart saves here.");
+    markup_close(m);
+    markup_open(m, "p");
+    markup_attribute(m, "class", "lead");
+    add_off(m, p);
+    if (!idle)
         markup_text(m,
                     "headstart compares sessions with replay and sessions without it. Two sessions "
                     "without replay and eight with it are enough for an interval. 'headstart "
                     "measure' makes the next boot and login a session without replay.");
-    else {
-        const Effect *e = &p->benefits[s].effect;
-
-        markup_text(m, "Measured on this machine: replay saves ");
-        page_percent(m, "headline", "saved", e->saved);
-        markup_text(m, " of the time, with 95\u00a0% confidence between ");
-        page_percent(m, "headline", "saved_low", e->saved_low);
-        markup_text(m, " and ");
-        page_percent(m, "headline", "saved_high", e->saved_high);
-        markup_text(m, ".");
-        if (s == STAGE_BOOT && is_gain(&p->benefits[STAGE_LOGIN]))
-            add_login(m, &p->benefits[STAGE_LOGIN].effect);
-    }
     markup_close(m);
+}
+
+static void add_headline(Markup *m, const ReportPage *p)
+{
+    if (gains(p, STAGE_BOOT))
+        add_gain(m, p, STAGE_BOOT);
+    else if (gains(p, STAGE_LOGIN))
+        add_gain(m, p, STAGE_LOGIN);
+    else
+        add_no_gain(m, p);
 }
 
 /* --- what headstart saves --------------------------------------------------------------------- */
@@ -130,22 +177,35 @@ static void add_bars(Markup *m, const Effect *e)
     markup_close(m);
 }
 
-/* Writes the result of a comparison. `things` names what was timed, for example "sessions". */
-static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things)
+/* Writes the numbers of compared sessions if they are too few for an interval. */
+static void add_too_few(Markup *m, const Effect *e, const char *stage, const char *things,
+                        const char *off)
+{
+    markup_open(m, "p");
+    if (off)
+        markup_textf(m, "Now %s. Compared %s: ", off, things);
+    else
+        markup_textf(m, "Not enough %s yet: ", things);
+    page_count(m, stage, "n_replayed", e->n_replayed);
+    markup_text(m, " with replay, ");
+    page_count(m, stage, "n_control", e->n_control);
+    markup_text(m, " without.");
+    markup_close(m);
+}
+
+/* Writes the result of a comparison. `things` names what was timed, for example "sessions". `off`
+ * says why there is no replay now; NULL: there is. */
+static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things,
+                        const char *off)
 {
     const Effect *e = &b->effect;
     char text[32];
 
-    markup_open(m, "p");
     if (!e->known) {
-        markup_textf(m, "Not enough %s yet: ", things);
-        page_count(m, stage, "n_replayed", e->n_replayed);
-        markup_text(m, " with replay, ");
-        page_count(m, stage, "n_control", e->n_control);
-        markup_text(m, " without.");
-        markup_close(m);
+        add_too_few(m, e, stage, things, off);
         return;
     }
+    markup_open(m, "p");
     markup_attribute(m, "class", is_gain(b) ? "saved gain" : "saved");
     snprintf(text, sizeof(text), "%.0f %%", 100 * fabs(e->saved));
     page_figure(m, stage, "saved", e->saved, text);
@@ -164,6 +224,8 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
     markup_text(m, " to ");
     page_percent(m, stage, "saved_high", e->saved_high);
     markup_text(m, ".");
+    if (off && !b->harmful)
+        markup_textf(m, " Now %s.", off);
     markup_close(m);
     markup_open(m, "p");
     markup_attribute(m, "class", "note");
@@ -177,30 +239,34 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
 }
 
 static void add_benefit(Markup *m, const Benefit *b, const char *title, const char *stage,
-                        const char *things)
+                        const char *things, const char *off)
 {
     markup_open(m, "div");
     markup_element(m, "h3", NULL, "%s", title);
     if (b->effect.known)
         add_bars(m, &b->effect);
-    add_verdict(m, b, stage, things);
+    add_verdict(m, b, stage, things, off);
     markup_close(m);
 }
 
 static bool has_launches(const ReportPage *p)
 {
-    return p->names && p->launches && p->launches->n > 0;
+    return p->launches && p->launches->n > 0;
 }
 
 static void add_benefits(Markup *m, const ReportPage *p)
 {
+    char off[REPLAY_OFF_TEXT_MAX];
+
     begin_section(m, "benefit", "What headstart saves");
     markup_open(m, "div");
     markup_attribute(m, "class", "benefits");
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
-        add_benefit(m, &p->benefits[s], stage_names[s], stage_words[s], "sessions");
+        add_benefit(m, &p->benefits[s], stage_names[s], stage_words[s], "sessions",
+                    replay_off_to_text(s, p->off[s], off));
     if (has_launches(p))
-        add_benefit(m, &p->launches->all, "Starts of applications", "launch", "starts");
+        add_benefit(m, &p->launches->all, "Starts of applications", "launch", "starts",
+                    replay_off_to_text(STAGE_SESSION, p->launches_off, off));
     markup_close(m);
     markup_element(
             m, "p", "note",

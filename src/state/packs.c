@@ -171,6 +171,39 @@ int packs_list_users(int state_fd, UserPacks *ret)
     return 0;
 }
 
+/* Returns what one pack adds to the answer: -ENOENT if there is no usable pack, 0 if it is
+ * replayed, or 1 if it is off; then *ret is the reason. */
+static int read_off_reason(int state_fd, const char *name, PolicyReason *ret)
+{
+    PackHeader h;
+
+    if (!name || packs_read_header(state_fd, name, &h, NULL) < 0)
+        return -ENOENT;
+    if (h.policy == POLICY_OFF)
+        *ret = (PolicyReason)h.reason;
+    return h.policy == POLICY_OFF;
+}
+
+PolicyReason packs_off_reason(int state_fd, Stage stage, uint32_t uid)
+{
+    _cleanup_user_packs_ UserPacks users = {0};
+    PolicyReason reason = _POLICY_REASON_INVALID;
+    char name[PACK_NAME_MAX];
+    int r = -ENOENT;
+
+    if (stage == STAGE_LOGIN && uid != UID_INVALID)
+        r = read_off_reason(state_fd, packs_name(name, stage, uid), &reason);
+    if (r == -ENOENT)
+        r = read_off_reason(state_fd, state_pack_name(stage), &reason);
+    if (r == 0 || stage != STAGE_LOGIN || uid != UID_INVALID ||
+        packs_list_users(state_fd, &users) < 0)
+        return reason;
+    for (size_t i = 0; i < users.n; i++)
+        if (read_off_reason(state_fd, packs_name(name, stage, users.items[i].uid), &reason) == 0)
+            return _POLICY_REASON_INVALID;
+    return reason;
+}
+
 bool packs_exist(int state_fd)
 {
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)

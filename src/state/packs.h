@@ -61,6 +61,12 @@ int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 
  * negative errno. */
 int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret);
 
+/* Returns why a stage is not replayed: the reason of the pack that packs_read_of() would read, if
+ * the pack's policy is `off`. Without a user the packs of all users count, too, and the stage
+ * counts as replayed if one of the packs is. Returns _POLICY_REASON_INVALID if the stage is
+ * replayed, or if there is no usable pack. Reads only the heads of the packs. */
+PolicyReason packs_off_reason(int state_fd, Stage stage, uint32_t uid);
+
 /* Returns true if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "command/cli-state.h"
+#include "state/packs.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,6 +36,8 @@ int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
         r = benefits_compute(&b, now);
     if (r < 0)
         return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        b.off[s] = policy_reason_to_string(packs_off_reason(state_fd, s, UID_INVALID));
     *ret = b;
     b = (Benefits){0};
     return 0;
@@ -97,18 +100,10 @@ static const char *difference_to_text(const Effect *e, char buf[static BENEFIT_T
     return buf;
 }
 
-const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
+static void known_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
 {
-    bool few = e->n_replayed < ENOUGH_REPLAYED || e->n_control < ENOUGH_CONTROL;
     char difference[BENEFIT_TEXT_MAX];
 
-    if (!e->known) {
-        snprintf(difference, sizeof(difference), "; %u and %u are enough", ENOUGH_REPLAYED,
-                 ENOUGH_CONTROL);
-        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %.40s yet (%zu with replay, %zu without%.80s)",
-                 things, e->n_replayed, e->n_control, few ? difference : "");
-        return buf;
-    }
     difference_to_text(e, difference);
     if (!is_certain(e))
         snprintf(buf, BENEFIT_TEXT_MAX,
@@ -122,19 +117,49 @@ const char *effect_to_text(const Effect *e, const char *things, char buf[static 
                  percent(e->saved > 0 ? e->saved_low : -e->saved_high),
                  percent(e->saved > 0 ? e->saved_high : -e->saved_low), e->n_replayed, things,
                  e->n_control);
+}
+
+static void append_text(char buf[static BENEFIT_TEXT_MAX], const char *text)
+{
+    strncat(buf, text, BENEFIT_TEXT_MAX - strlen(buf) - 1);
+}
+
+const char *effect_to_text(const Effect *e, const char *things, const char *off,
+                           char buf[static BENEFIT_TEXT_MAX])
+{
+    bool few = e->n_replayed < ENOUGH_REPLAYED || e->n_control < ENOUGH_CONTROL;
+    char difference[BENEFIT_TEXT_MAX];
+
+    if (e->known) {
+        known_to_text(e, things, buf);
+        append_text(buf, off ? ", now " : "");
+        append_text(buf, off ? off : "");
+    } else if (off) {
+        snprintf(buf, BENEFIT_TEXT_MAX, "%.120s", off);
+    } else {
+        snprintf(difference, sizeof(difference), "; %u and %u are enough", ENOUGH_REPLAYED,
+                 ENOUGH_CONTROL);
+        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %.40s yet (%zu with replay, %zu without%.80s)",
+                 things, e->n_replayed, e->n_control, few ? difference : "");
+    }
     return buf;
 }
 
 static const char *add_verdict(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
 {
     if (b->effect.known && b->harmful)
-        strncat(buf, ", switched off", BENEFIT_TEXT_MAX - strlen(buf) - 1);
+        append_text(buf, ", switched off");
     return buf;
 }
 
-const char *benefit_to_text(const Benefit *b, const char *things, char buf[static BENEFIT_TEXT_MAX])
+const char *benefits_to_text(const Benefits *all, Stage stage, char buf[static BENEFIT_TEXT_MAX])
 {
-    effect_to_text(&b->effect, things, buf);
+    const Benefit *b = &all->stages[stage];
+    char off[REPLAY_OFF_TEXT_MAX];
+    const char *why = replay_off_to_text(stage, all->off[stage], off);
+
+    /* add_verdict() says why a harmful policy is off. */
+    effect_to_text(&b->effect, "sessions", b->effect.known && b->harmful ? NULL : why, buf);
     return add_verdict(b, buf);
 }
 
@@ -177,20 +202,28 @@ static bool add_members(json_object *o, const Member *members, size_t n)
 
 bool effect_add_to_json(json_object *o, const Effect *e)
 {
+    bool times = e->estimated && e->control_seconds > 0;
     const Member members[] = {
             {"known", json_object_new_boolean(e->known)},
             {"saved", e->estimated ? number(e->saved) : NULL},
             {"saved_low", e->known ? number(e->saved_low) : NULL},
             {"saved_high", e->known ? number(e->saved_high) : NULL},
-            {"control_usec",
-             e->estimated ? json_object_new_uint64(usec_of(e->control_seconds)) : NULL},
-            {"replayed_usec",
-             e->estimated ? json_object_new_uint64(usec_of(e->replayed_seconds)) : NULL},
+            {"control_usec", times ? json_object_new_uint64(usec_of(e->control_seconds)) : NULL},
+            {"replayed_usec", times ? json_object_new_uint64(usec_of(e->replayed_seconds)) : NULL},
             {"n_replayed", json_object_new_uint64(e->n_replayed)},
             {"n_control", json_object_new_uint64(e->n_control)},
     };
 
     return add_members(o, members, ELEMENTSOF(members));
+}
+
+json_object *effect_to_json(const Effect *e, const char *off_reason)
+{
+    _cleanup_json_ json_object *o = json_object_new_object();
+    json_object *off = off_reason ? json_object_new_string(off_reason) : NULL;
+    bool added = json_add_member(o, "off_reason", off);
+
+    return effect_add_to_json(o, e) && added ? TAKE_PTR(o) : NULL;
 }
 
 static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now)
@@ -204,6 +237,7 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
             {"policy",
              (int)b->policy < 0 ? NULL : json_object_new_string(policy_to_string(b->policy))},
             {"harmful", json_object_new_boolean(b->harmful)},
+            {"off_reason", all->off[stage] ? json_object_new_string(all->off[stage]) : NULL},
             {"control_interval",
              json_object_new_uint64(benefits_control_interval(all, stage, now))},
     };

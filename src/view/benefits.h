@@ -10,13 +10,15 @@
 typedef struct Benefits {
     History history; /* the newest HISTORY_WINDOW sessions */
     Benefit stages[_STAGE_MAX];
+    const char *off[_STAGE_MAX]; /* word of the reason why the stage is not replayed
+                                    (packs_off_reason()); NULL: it is, or there is no pack */
 } Benefits;
 
 void benefits_done(Benefits *b);
 #define _cleanup_benefits_ _cleanup_(benefits_done)
 
-/* Reads the history and computes the benefit of each stage as of `now` (wall clock). Returns 0, or
- * an error that was reported. */
+/* Reads the history and the heads of the packs, and computes the benefit of each stage as of `now`
+ * (wall clock). Returns 0, or an error that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
 /* Opens the state directory and reads the history as of now. Returns 0, also if there is no state
@@ -31,14 +33,16 @@ uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
 /* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
  * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". An effect whose
- * `control_seconds` is 0 has no times, and only its share is written. Returns buf. */
-#define BENEFIT_TEXT_MAX 256
-const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
+ * `control_seconds` is 0 has no times, and only its share is written. `off` is what
+ * replay_off_to_text() returned: it is added to a known effect, and stands for one that is not
+ * known, because no further sessions would make it known. Returns buf. */
+#define BENEFIT_TEXT_MAX 384
+const char *effect_to_text(const Effect *e, const char *things, const char *off,
+                           char buf[static BENEFIT_TEXT_MAX]);
 
-/* Writes the same sentence for a benefit, and adds ", switched off" if its policy is harmful.
- * Returns buf. */
-const char *benefit_to_text(const Benefit *b, const char *things,
-                            char buf[static BENEFIT_TEXT_MAX]);
+/* Writes the same sentence for a stage. If its policy was measured to do harm, adds ", switched
+ * off". Returns buf. */
+const char *benefits_to_text(const Benefits *b, Stage stage, char buf[static BENEFIT_TEXT_MAX]);
 
 /* Write the parts of that sentence for a table, of a known effect: "saves 2.4s of 7.9s, 31 %", and
  * the interval "25 to 36 %". Of costs the interval is that of the costs. Return buf. */
@@ -48,6 +52,10 @@ const char *effect_interval_to_text(const Effect *e, char buf[static INTERVAL_TE
 
 /* Adds the figures of the effect to an object. Returns false if out of memory. */
 bool effect_add_to_json(json_object *o, const Effect *e);
+
+/* Returns an object with these figures and the member `off_reason` (NULL: null). Returns NULL if
+ * out of memory. */
+json_object *effect_to_json(const Effect *e, const char *off_reason);
 
 /* Returns an array with one object for boots and one for logins. Returns NULL if out of memory. */
 json_object *benefits_to_json(const Benefits *b, usec_t now);

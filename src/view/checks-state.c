@@ -155,7 +155,7 @@ static void check_control(Checks *checks, const Context *c, const Benefits *b)
         checks_add(checks, "benefit", off ? CHECK_NOTE : CHECK_OK,
                    off ? "the benefit stays unknown" : NULL,
                    off ? "headstart measure, or ControlInterval=auto in headstart.conf" : NULL,
-                   "%s: %s%s", stage_to_string(s), benefit_to_text(&b->stages[s], "sessions", text),
+                   "%s: %s%s", stage_to_string(s), benefits_to_text(b, s, text),
                    off ? ", and there are no control sessions" : "");
     }
 }

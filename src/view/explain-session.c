@@ -129,24 +129,6 @@ static void compare(int state_fd, Explanation *x)
     x->compared = t && pack_usage_compare(&p, t, note_file, x, &usage) >= 0 && !x->failed;
 }
 
-static const char *why_policy(PolicyReason r)
-{
-    switch (r) {
-    case POLICY_REASON_CONFIGURED:
-        return "the configuration sets the policy";
-    case POLICY_REASON_FASTEST:
-        return "of all policies it has the least predicted time";
-    case POLICY_REASON_NO_GAIN:
-        return "no policy is predicted to gain more than it may cost";
-    case POLICY_REASON_HARMFUL:
-        return "sessions without replay took less time";
-    case POLICY_REASON_MEASURED:
-        return "sessions with it were measured to take less time";
-    default:
-        return "not known: an older version planned the pack, or did not store the reason";
-    }
-}
-
 static const char *why(const Explanation *x)
 {
     const SessionRecord *s = &x->session;
@@ -161,7 +143,7 @@ static const char *why(const Explanation *x)
         return "a control session that 'headstart measure' or 'headstart rerecord' requested";
     if (!*s->outcome)
         return "there was no pack, or headstart-replay did not run";
-    return why_policy(x->reason);
+    return policy_reason_to_text(x->reason);
 }
 
 static int by_bytes(const void *a, const void *b)

@@ -10,15 +10,21 @@ void launch_history_done(LaunchHistory *h)
     launch_records_done(&h->records);
 }
 
+int launch_history_compute(LaunchHistory *h, usec_t now)
+{
+    return launch_benefits_compute(&h->records, now, &h->benefits);
+}
+
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret)
 {
     _cleanup_launch_history_ LaunchHistory h = {0};
     int r = state_fd < 0 ? 0 : launches_read(state_fd, &h.records);
 
     if (r >= 0)
-        r = launch_benefits_compute(&h.records, now, &h.benefits);
+        r = launch_history_compute(&h, now);
     if (r < 0)
         return cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
+    h.off = c->config.launch_replay ? NULL : policy_reason_to_string(POLICY_REASON_CONFIGURED);
     *ret = h;
     h = (LaunchHistory){0};
     return 0;
@@ -40,14 +46,13 @@ static json_object *application_to_json(const LaunchBenefit *b, usec_t now)
 
 json_object *launch_history_to_json(const LaunchHistory *h, usec_t now)
 {
-    _cleanup_json_ json_object *o = json_object_new_object();
+    _cleanup_json_ json_object *o = effect_to_json(&h->benefits.all.effect, h->off);
     _cleanup_json_ json_object *a = json_object_new_array();
 
     for (size_t i = 0; i < h->benefits.n; i++)
         if (!json_add_item(a, application_to_json(&h->benefits.items[i], now)))
             return NULL;
-    if (!effect_add_to_json(o, &h->benefits.all.effect) ||
-        !json_add_member(o, "n_left_out", json_object_new_uint64(h->benefits.all.n_left_out)) ||
+    if (!json_add_member(o, "n_left_out", json_object_new_uint64(h->benefits.all.n_left_out)) ||
         !json_add_member(o, "applications", TAKE_PTR(a)))
         return NULL;
     return TAKE_PTR(o);

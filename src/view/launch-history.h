@@ -9,10 +9,14 @@
 typedef struct LaunchHistory {
     LaunchRecords records;
     LaunchBenefits benefits;
+    const char *off; /* word of the reason why starts are not replayed; NULL: they are */
 } LaunchHistory;
 
 void launch_history_done(LaunchHistory *h);
 #define _cleanup_launch_history_ _cleanup_(launch_history_done)
+
+/* Computes the benefits of h->records as of `now` (wall clock). Returns 0 or -ENOMEM. */
+int launch_history_compute(LaunchHistory *h, usec_t now);
 
 /* Reads the starts and computes the benefits as of `now` (wall clock). Without a state directory
  * (`state_fd` -EBADF) there are no starts. Returns 0, or an error that was reported. */

@@ -2,15 +2,18 @@
 #pragma once
 
 /* The figures for users who cannot read the state directory: those of the machine, and those of
- * their own logins. They come from headstart-bus (headstart-bus(8)), and contain no path. */
+ * their own logins and starts of applications. They come from headstart-bus (headstart-bus(8)), and
+ * contain no path but those of the user's own applications. */
 
-#include "view/benefits.h"
+#include "view/launch-history.h"
 
 typedef struct Visible {
-    Benefits benefits; /* of all boots, and of the user's own logins */
-    Effect logins;     /* of all users together */
-    Effect launches;   /* of all applications and users together; only counts and shares */
-    char state[16];    /* "off", "empty", "recorded", "learned" or "ready" */
+    Benefits benefits;      /* of all boots, and of the user's own logins */
+    LaunchHistory launches; /* the user's own */
+    Effect all_logins;      /* of all users together */
+    Effect all_launches;    /* of all applications and users together; only counts and shares */
+    const char *off_logins; /* word of the reason why logins in general are not replayed, or NULL */
+    char state[16];         /* "off", "empty", "recorded", "learned" or "ready" */
 } Visible;
 
 void visible_done(Visible *v);

@@ -144,6 +144,62 @@ END
     [[ $stderr == *"history.jsonl: 1 lines cannot be used, ignoring"* ]]
 }
 
+# no_replay NAME POLICY [REASON]: writes a pack without files into the state directory.
+no_replay() {
+    "$HS_BUILD/tests/tools/tool-mkpack" --policy="$2" ${3:+--reason="$3"} "$HS_STATE/$1" </dev/null
+}
+
+@test "status and report: a stage that is not replayed has a reason, and does not wait for sessions" {
+    need_binary "$HS_BUILD/tests/tools/tool-mkpack"
+    # off: prints the reasons that status and doctor have as JSON.
+    off() { hs status --json=short | jq -c '[.benefit[].off_reason, .launches.off_reason]'; }
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
+    boots 3 10 6 >"$HS_STATE/history.jsonl"
+    no_replay boot.pack gate fastest
+    run -0 hs status
+    [[ $output == *"Boot: not enough sessions yet (1 with replay, 1 without; 8 and 2 are enough)"* ]]
+    [[ $output == *"Launches: off (LaunchReplay=no)"* ]]
+    [ "$(off)" = '[null,null,"configured"]' ]
+    no_replay boot.pack off "no gain"
+    run -0 hs status
+    echo "$output"
+    [[ $output == *"Boot: not replayed: no policy is predicted to gain more than it may cost"$'\n'* ]]
+    [[ $output == *"Login: not enough sessions yet"* && $output != *"Left out"* ]]
+    [ "$(off)" = '["no gain",null,"configured"]' ]
+    run hs doctor
+    [[ $output == *"boot: not replayed: no policy is predicted to gain more"* ]]
+    run -0 hs report
+    [[ $output == *"<h1>headstart replays nothing here.</h1>"* ]]
+    [[ $output == *"The boot is not replayed: no policy is predicted to gain more than it may cost. </p>"* ]]
+    # Without a pack for everyone, the login is off only if that of each user is.
+    no_replay login@1000.pack off configured
+    no_replay login@1001.pack idle fastest
+    [ "$(off)" = '["no gain",null,"configured"]' ]
+    boots 3 10 6 | jq -c '.stage = "login" | .uid = 1000' >>"$HS_STATE/history.jsonl"
+    run -0 hs report
+    [[ $output == *"<h1>It is too early to say what headstart saves at login.</h1>"* && $output == *"headstart measure"* ]]
+    no_replay login@1001.pack off configured
+    [ "$(off)" = '["no gain","configured","configured"]' ]
+    run -0 hs status
+    [[ $output == *"Login: off (LoginPolicy=off)"* ]]
+    run -0 hs report
+    [[ $output == *"<h1>headstart replays nothing here.</h1>"* && $output == *"The login is off (LoginPolicy=off). "* ]]
+    [[ $output == *"Now off (LoginPolicy=off). Compared sessions: "* && $output != *"headstart measure"* ]]
+    # What was measured before stays.
+    boots 30 10 6 >"$HS_STATE/history.jsonl"
+    run -0 hs status
+    [[ $output == *"Boot: saves 4."*" without), now not replayed: no policy is predicted to gain more than it may cost"* ]]
+    run -0 hs report
+    [[ $output == *"<h1>headstart replays nothing here.</h1>"*" Now not replayed: no policy is "* ]]
+    # With LaunchReplay=yes, starts are compared. A pack that cannot be used gives no reason.
+    printf '[Session]\nLaunchReplay=yes\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
+    printf HEADSTRT >"$HS_STATE/boot.pack"
+    run -0 hs status
+    [[ $output == *"Launches: none was recorded yet"* ]]
+    [ "$(off)" = '[null,"configured",null]' ]
+}
+
 @test "history: limits, stages, and why a session is left out" {
     boots 25 10 6 | sed '4s/"flags": \[\]/"flags": ["fsck"]/' >"$HS_STATE/history.jsonl"
     run -0 hs history

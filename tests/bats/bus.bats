@@ -62,6 +62,11 @@ own() {
         org.headstart1.Status GetOwnLogins | jq -c '.data[0] | map_values(.data)'
 }
 
+own_launches() {
+    as "$1" busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" --json=short call org.headstart1 /org/headstart1 \
+        org.headstart1.Status GetOwnLaunches | jq -c '.data[0][] | fromjson'
+}
+
 # Prints boots, and logins of two users that every system has: 1 (faster with replay) and 2 (not faster).
 sessions() {
     python3 - <<'END'
@@ -83,7 +88,7 @@ starts() {
 import json
 for i in range(40):
     control = i % 4 == 1
-    print(json.dumps({"version": 1, "application": "/usr/bin/editor", "uid": 1 + i % 2, "start_realtime_usec": 1760000000000000 + i,
+    print(json.dumps({"version": 1, "application": "/usr/bin/editor", "uid": 1 + i // 20, "start_realtime_usec": 1760000000000000 + i,
                       "took_usec": (2000000 if control else 1000000) + i, "files": 300, "replayed": "control" if control else "yes"}))
 END
 }
@@ -111,6 +116,7 @@ END
         <(jq -S '{n: .LaunchReplayed, c: .LaunchControl, k: .LaunchKnown, s: .LaunchSaved, l: .LaunchSavedLow,
         h: .LaunchSavedHigh}' <<<"$output")
     jq -e '.LaunchKnown and .LaunchSaved > 0.45' <<<"$output"
+    jq -e '.BootOffReason == "" and .LoginOffReason == "" and .LaunchOffReason == "configured"' <<<"$output"
     ! grep -q '/\|daemon\|bin' <<<"$output" || false
     run -0 own 1
     jq -e '.Known and .Saved > 0.45 and .Saved < 0.55 and .LastUSec < 4100000' <<<"$output"
@@ -118,6 +124,10 @@ END
     jq -e '.Known and .Saved > -0.01 and .Saved < 0.01' <<<"$output"
     run -0 own 65534
     jq -e '(.Known | not) and .Replayed == 0 and .LastUSec == 0' <<<"$output"
+    # Users get the lines of their own starts, and no other line.
+    diff <(own_launches 1) <(jq -c 'select(.uid == 1)' "$HS_STATE/launches.jsonl")
+    [ "$(own_launches 2 | wc -l)" -eq 20 ]
+    [ -z "$(own_launches 65534)" ]
     # Nothing can be set, and only root may take the name.
     run ! as 65534 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" set-property org.headstart1 /org/headstart1 \
         org.headstart1.Status Enabled b false
@@ -172,6 +182,9 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     run -0 as 1 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" --json=short call org.headstart1 /org/headstart1 \
         org.headstart1.Status GetHistory
     jq -e '.data[0] | length == 1200' <<<"$output"
+    # The service keeps the old figures while it reads the new ones.
+    sleep 2.1
+    [ "$(own_launches 1 | wc -l)" -gt 1000 ]
     echo "$(peak) KiB"
     [ "$(peak)" -lt $((limit * 512)) ]
     [ -z "$(<"$HS_TMP/service.log")" ]
@@ -224,7 +237,21 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     [[ $output == *"Status: on (ready)"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
     [[ $output == *"Logins of all users: "*"Root sees more"* && $output != *"$HS_STATE"* ]]
     [[ $output == *"Launches of all users: saves 50 % (between 50 % and 50 %; 29 starts with replay, 10 without)"* &&
-        $output != *editor* ]]
+        $output == *"Your launches: saves 1."*", 50 % ("*", now off (LaunchReplay=no)"*"/usr/bin/editor "* ]]
+    # JSON has what the text has.
+    run -0 user 1 status --json=short
+    jq -e --argjson root "$(hs status --json=short | jq '.launches | del(.applications, .n_left_out)')" \
+        '.all_launches == ($root | .control_usec = null | .replayed_usec = null)' <<<"$output"
+    jq -e --argjson root "$(hs status --json=short | jq '.benefit[1]')" \
+        '.all_logins | .saved == $root.saved and .n_control == $root.n_control and .control_usec == $root.control_usec' <<<"$output"
+    jq -e '.launches | .known and (.applications | map(.application)) == ["/usr/bin/editor"] and .n_replayed < 20' <<<"$output"
+    # Of another user's starts nothing is shown.
+    run -0 user 65534 status
+    [[ $output == *"Your launches: off (LaunchReplay=no)"* && $output != *editor* ]]
+    diff <(user 2 history --launches --json=short --limit=0 | jq -c 'map(del(.left_out))') \
+        <(hs history --launches --json=short --limit=0 | jq -c 'map(select(.uid == 2) | del(.left_out))')
+    run -0 user 65534 history --launches
+    [ "$output" = "No start of an application was recorded yet." ]
     # A user sees the same figures of the boots as root, and in the history the same rows of the boots
     # and of the user's own logins.
     diff <(user 1 status --json=short | jq '.benefit[0]') <(hs status --json=short | jq '.benefit[0]')
@@ -238,16 +265,31 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     run -0 user 1 report
     [[ $output == *"Your boot takes "* && $output != *"The newest boot"* && $output != *"most data"* ]]
     # A user finds the own logins in the table of the newest sessions, and no logins of others.
+    [[ $output == *"/usr/bin/editor"* && $output == *"no applications of other users"* ]]
     rows() { grep -o '<th scope="row">[^<]*, login</th>' <<<"$output" | wc -l; }
     [ "$(rows)" -eq 6 ]
     [[ $output == *"Time of each login, oldest first"* ]]
     run -0 user 65534 report
-    [ "$(rows)" -eq 0 ]
+    [[ $(rows) -eq 0 && $output != *editor* ]]
     # Output that names paths is for root only.
     run -1 user 1 plot boot
     [[ $output == *"Permission denied"* ]]
     run -1 user 1 explain /bin/sh
     [[ $output == *"Permission denied (run headstart as root)"* ]]
+    # A stage that is not replayed has the reason of the user's own pack.
+    "$HS_BUILD/tests/tools/tool-mkpack" --policy=idle "$HS_STATE/login.pack" </dev/null
+    "$HS_BUILD/tests/tools/tool-mkpack" --policy=off --reason="no gain" "$HS_STATE/login@2.pack" </dev/null
+    "$HS_BUILD/tests/tools/tool-mkpack" --stage=boot --policy=off --reason=configured "$HS_STATE/boot.pack" </dev/null
+    hs_kill "$SERVICE"
+    service_start
+    run -0 user 1 status --json=short
+    jq -e '(.benefit | map(.off_reason)) == ["configured", null] and .all_logins.off_reason == null' <<<"$output"
+    run -0 user 2 status --json=short
+    jq -e '(.benefit | map(.off_reason)) == ["configured", "no gain"] and .all_logins.off_reason == null' <<<"$output"
+    run -0 own 2
+    jq -e '.OffReason == "no gain"' <<<"$output"
+    run -0 user 2 status
+    [[ $output == *"Boot: saves 4."*", now off (BootPolicy=off)"*"Your logins: no certain effect on "*", now not replayed: "* ]]
     # If the service does not run, the command prints one clear line.
     hs_kill "$SERVICE"
     run -1 user 1 status

@@ -8,7 +8,8 @@
  * PATH for all of it, or PATH<TAB>OFFSET<TAB>LENGTH for a range of a file, which may have several
  * such lines. Paths begin with a mount point.
  *
- *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   set these fields of the pack
+ *     --stage=, --policy=, --reason=, --class=, --deadline=USEC, --control=N
+ *                         set these fields of the pack
  *     --metadata          adds the metadata that libext2fs finds for the files and directories
  *     --device-size=N     stores this size of the device, for example a wrong one
  *     --volatile          marks all files as written in place
@@ -38,6 +39,7 @@ typedef struct Wanted {
 typedef struct Options {
     Stage stage;
     Policy policy;
+    PolicyReason reason;
     int device_class; /* < 0: the class of the volume's device */
     uint64_t deadline, control, device_size;
     bool metadata, written_in_place;
@@ -210,6 +212,7 @@ int main(int argc, char **argv)
     static const struct option longopts[] = {
             {"stage", required_argument, NULL, 's'},
             {"policy", required_argument, NULL, 'p'},
+            {"reason", required_argument, NULL, 'r'},
             {"class", required_argument, NULL, 'c'},
             {"deadline", required_argument, NULL, 'd'},
             {"control", required_argument, NULL, 'n'},
@@ -235,6 +238,10 @@ int main(int argc, char **argv)
         case 'p':
             o.policy = policy_from_string(optarg);
             r = (int)o.policy;
+            break;
+        case 'r':
+            o.reason = policy_reason_from_string(optarg);
+            r = (int)o.reason;
             break;
         case 'c':
             o.device_class = (int)device_class_from_string(optarg);
@@ -271,6 +278,7 @@ int main(int argc, char **argv)
         errx(1, "volumes: %s", strerror(-r));
     c->stage = o.stage;
     c->policy = o.policy;
+    c->reason = o.reason;
     c->deadline_usec = o.deadline;
     c->control_interval = (uint32_t)o.control;
     c->created_realtime = clock_now(CLOCK_REALTIME);
