@@ -196,8 +196,8 @@ static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
     if (e->launches && l->policy != POLICY_OFF)
         l->replayed = pack_is_control(&p, t->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
     if (pack_usage_compare_start(&p, t, l->trace_application,
-                                 l->start_realtime_usec - t->start_realtime, l->took_usec,
-                                 &l->usage) < 0)
+                                 l->start_realtime_usec - t->start_realtime, l->took_usec, NULL,
+                                 NULL, &l->usage) < 0)
         l->usage = pack_usage_empty();
 }
 

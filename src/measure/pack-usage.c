@@ -197,10 +197,15 @@ int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void 
 }
 
 int pack_usage_compare_start(const Pack *p, const Trace *t, uint32_t application, usec_t start,
-                             usec_t took, PackUsage *ret)
+                             usec_t took, file_usage_t report, void *arg, PackUsage *ret)
 {
     _cleanup_free_ Opened *opened = calloc(t->n_files + 1, sizeof(*opened));
-    _cleanup_(comparison_done) Comparison c = {.opened = opened, .per_file = true};
+    _cleanup_(comparison_done) Comparison c = {
+            .opened = opened,
+            .per_file = true,
+            .report = report,
+            .arg = arg,
+    };
 
     if (!opened)
         return -ENOMEM;

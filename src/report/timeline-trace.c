@@ -4,6 +4,7 @@
 
 #include "base/names.h"
 #include "measure/pack-usage.h"
+#include "report/axis.h"
 
 #include <string.h>
 
@@ -85,11 +86,46 @@ static void note_usage(void *arg, const FileUsage *f)
         b->error = names_add(&b->prepared, f->path, UINT32_MAX, &number);
 }
 
+/* Adds what the start used of its launch set, and whether the set was replayed. */
+static int add_set_notes(Building *b, const PackUsage *u)
+{
+    static const char *const what[_LAUNCH_REPLAYED_MAX] = {
+            "The launch set was not replayed at this start",
+            "The launch set was not replayed at this start, because it was a control session",
+            "The launch set was replayed at this start",
+    };
+    LaunchReplayed replayed = b->s->replayed;
+    char hit[AXIS_LABEL_MAX], waste[AXIS_LABEL_MAX], miss[AXIS_LABEL_MAX];
+
+    CHECK(timeline_add_note(b->t, "%s",
+                            (int)replayed >= 0 && replayed < _LAUNCH_REPLAYED_MAX
+                                    ? what[replayed]
+                                    : "It was not recorded whether the launch set was replayed"));
+    return timeline_add_note(
+            b->t, "The start used %s of the set and did not use %s; it read %s that the set lacks",
+            axis_bytes((double)u->hit_bytes, hit), axis_bytes((double)u->waste_bytes, waste),
+            axis_bytes((double)u->miss_bytes, miss));
+}
+
+static int find_in_set(Building *b)
+{
+    const TimelineSources *s = b->s;
+    PackUsage usage;
+
+    if (!s->pack)
+        return timeline_add_note(b->t, "The application has no launch set");
+    CHECK(pack_usage_compare_start(s->pack, s->trace, s->application, s->from, s->duration,
+                                   note_usage, b, &usage));
+    return b->error < 0 ? b->error : add_set_notes(b, &usage);
+}
+
 static int find_prepared(Building *b)
 {
     PackUsage usage;
     int r;
 
+    if (b->s->launch)
+        return find_in_set(b);
     if (!b->s->pack || !(b->s->trace->flags & TRACE_REPLAYED))
         return 0;
     r = pack_usage_compare(b->s->pack, b->s->trace, note_usage, b, &usage);
@@ -264,22 +300,30 @@ static int add_samples(Building *b)
     return r;
 }
 
+static void name_series(const TimelineSources *s, Timeline *t)
+{
+    bool compared = s->launch ? s->pack != NULL : (s->trace->flags & TRACE_REPLAYED) != 0;
+
+    t->series_names[READ_REPLAY] = "read by replay";
+    t->series_names[READ_PREPARED] =
+            s->launch ? "opened, in the launch set" : "opened, in the pack";
+    t->series_names[READ_DEMAND] = s->launch ? "opened, not in the set" : "opened, not in the pack";
+    if (!compared) {
+        t->series_names[READ_PREPARED] = NULL;
+        t->series_names[READ_DEMAND] = "opened";
+    }
+}
+
 int timeline_from_trace(const TimelineSources *s, Timeline *ret)
 {
     static const char *const titles[_STAGE_MAX] = {"Boot", "Login", "Session"};
     _cleanup_timeline_ Timeline t = {
             .duration = s->duration > 0 ? s->duration : s->trace->duration,
-            .series_names = {[READ_REPLAY] = "read by replay",
-                             [READ_PREPARED] = "opened, in the pack",
-                             [READ_DEMAND] = "opened, not in the pack"},
     };
     Building b = {.s = s, .t = &t};
     int r = timeline_set_title(&t, "%s", titles[s->trace->stage]);
 
-    if (!(s->trace->flags & TRACE_REPLAYED)) {
-        t.series_names[READ_PREPARED] = NULL;
-        t.series_names[READ_DEMAND] = "opened";
-    }
+    name_series(s, &t);
     if (r >= 0)
         r = add_places(&b);
     if (r >= 0)

@@ -4,6 +4,7 @@
 /* Makes the timeline of a recorded stage, or of the start of an application in it, from its trace.
  * Pure. */
 
+#include "measure/launch-record.h"
 #include "pack/pack.h"
 #include "report/timeline.h"
 #include "trace/trace.h"
@@ -16,17 +17,22 @@ typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, ui
 
 typedef struct TimelineSources {
     const Trace *trace;
-    const Pack *pack;   /* of the trace's stage; NULL: none */
+    const Pack *pack;   /* of the trace's stage, or with `launch` the launch set; NULL: none */
     file_place_t place; /* NULL: only positions in the pack are known */
     void *place_arg;
     usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
     const bool
             *chosen; /* for each application of the trace: draw its opens; NULL: draw all opens */
     usec_t from, duration; /* the part of the stage that is drawn; duration 0: the whole stage */
+    bool launch; /* the part is a start of `application` (index in the trace) in a session */
+    uint32_t application;
+    LaunchReplayed replayed; /* whether `pack` was replayed at this start; _LAUNCH_REPLAYED_INVALID:
+                                not known */
 } TimelineSources;
 
 /* Adds the first open of each file, the applications and the marks. A file counts as prepared if
- * the trace is of a replayed session and the pack has the file. The caller frees *ret with
+ * the trace is of a replayed session and the pack has the file; of a start, if its launch set has
+ * the file, whether the set was replayed or not. The caller frees *ret with
  * timeline_done(). Returns 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 

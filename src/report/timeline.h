@@ -14,8 +14,9 @@
 /* The kinds of reads. */
 typedef enum ReadSeries {
     READ_REPLAY,   /* headstart-replay read it */
-    READ_PREPARED, /* an application opened it, and it was in the pack of the replay */
-    READ_DEMAND,   /* an application opened it, and it was not in the pack of a replay */
+    READ_PREPARED, /* an application opened it, and it was in the pack of the replay, or in the
+                      launch set of the application */
+    READ_DEMAND,   /* an application opened it, and it was not */
     _READ_SERIES_MAX,
 } ReadSeries;
 

@@ -10,7 +10,9 @@
 #include "plan/plan.h"
 #include "state/packs.h"
 #include "state/state.h"
+#include "view/explain-launch.h"
 #include "view/explain-price.h"
+#include "view/pack-entry.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -18,77 +20,12 @@
 /* At most this many applications are named for a file. */
 #define APPLICATIONS_NAMED 3U
 
-/* The pack of a stage, and what it contains of one file. */
-typedef struct PackEntry {
-    bool has_pack, found;
-    Pack pack;
-    char *buf;             /* of the pack */
-    uint32_t volume, file; /* indexes in the pack, if found */
-    double probability;    /* of the file */
-    double least;          /* lowest probability of a file of the pack */
-    uint64_t bytes;        /* of the file in the pack */
-    uint64_t total;        /* of the pack's data and metadata */
-} PackEntry;
-
-static void pack_entry_done(PackEntry *e)
-{
-    free(e->buf);
-}
-
-static double probability_of(le16_t p)
-{
-    return (double)le16toh(p) / PACK_PROBABILITY_ONE;
-}
-
-static bool is_path(const char *mountpoint, const char *name, const char *path)
-{
-    size_t n = strcmp(mountpoint, "/") == 0 ? 0 : strlen(mountpoint);
-
-    if (strncmp(path, mountpoint, n) != 0)
-        return false;
-    if (strcmp(name, ".") == 0)
-        return path[n] == 0 || strcmp(path, mountpoint) == 0;
-    return path[n] == '/' && strcmp(path + n + 1, name) == 0;
-}
-
-static void search_volume(PackEntry *e, uint32_t volume, const char *path)
-{
-    const Pack *p = &e->pack;
-    const PackVolume *v = p->volumes + volume;
-
-    for (uint32_t k = 0; k < le32toh(v->n_files); k++) {
-        uint32_t i = le32toh(v->first_file) + k;
-        double probability = probability_of(p->files[i].probability);
-
-        e->least = probability < e->least ? probability : e->least;
-        if (e->found ||
-            !is_path(pack_string(p, v->mountpoint), pack_string(p, p->files[i].path), path))
-            continue;
-        e->found = true;
-        e->volume = volume;
-        e->file = i;
-        e->probability = probability;
-    }
-    for (uint32_t k = 0; e->found && e->volume == volume && k < le32toh(v->n_data); k++) {
-        const PackData *d = p->data + le32toh(v->first_data) + k;
-
-        e->bytes += le32toh(d->file) == e->file ? le64toh(d->length) : 0;
-    }
-}
-
 /* Reads the pack of this stage and user, and finds the file in it. */
 static void search_pack(int state_fd, Stage stage, uint32_t uid, const char *path, PackEntry *e)
 {
     char name[PACK_NAME_MAX];
 
-    if (packs_read(state_fd, packs_name(name, stage, uid), &e->buf, &e->pack, NULL) < 0)
-        return;
-    e->has_pack = true;
-    e->least = 1;
-    e->total = le64toh(e->pack.header->total_data_bytes) +
-               le64toh(e->pack.header->total_metadata_bytes);
-    for (uint32_t i = 0; i < le32toh(e->pack.header->n_volumes); i++)
-        search_volume(e, i, path);
+    (void)pack_entry_read(state_fd, packs_name(name, stage, uid), path, e);
 }
 
 /* --- the reason ------------------------------------------------------------------------------- */
@@ -234,7 +171,7 @@ static void add_stage(const Context *c, int state_fd, const Model *m, const Mode
     double sessions = model_sessions(m, g->stage, g->uid, clock_now(CLOCK_REALTIME));
     uint64_t uid = g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid, total;
     _cleanup_free_ char *applications = name_applications(m, g, file);
-    _cleanup_(pack_entry_done) PackEntry e = {.least = -1};
+    _cleanup_pack_entry_ PackEntry e = {.least = -1};
     const char *reason = "sessions have no pack: what comes next is predicted";
     FilePrice price = {0};
     ShownPrice shown;
@@ -385,13 +322,15 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
             {"File", "path", CELL_PATH},
             {"Why it is replayed or not", "stages", CELL_TABLE},
             {"What its data saves if it is needed, and costs in the replay", NULL, CELL_TABLE},
+            {"Launch sets that contain it, or that are read when it starts", "launch_sets",
+             CELL_TABLE},
             {"Files that it uses as an application", "files", CELL_TABLE},
             {0},
     };
     _cleanup_free_ char *error = NULL;
     _cleanup_table_ Table *t = NULL;
     _cleanup_model_ Model *m = NULL;
-    Table *stages, *prices;
+    Table *stages, *prices, *sets;
     Progress progress = progress_start("Reading the model", c->quiet);
     uint32_t file;
     int r = state_load_model_stages(state_fd, &m, &error);
@@ -404,9 +343,12 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     file = strchr(name, '/') ? model_find_file(m, name) : find_application(m, name);
     if (file == MODEL_NONE)
         return cli_error(ENOENT, "%s: no recorded boot, login or session has used it", name);
+    r = explain_launch_sets(c, state_fd, m, file, limit, &sets);
+    if (r < 0)
+        return r;
     prices = price_table();
     stages = stage_table(c, state_fd, m, file, prices);
     t = table_new(columns);
-    table_row(t, m->files[file].path, stages, prices, use_table(m, file, limit));
+    table_row(t, m->files[file].path, stages, prices, sets, use_table(m, file, limit));
     return cli_print_fields(c, t);
 }

@@ -9,6 +9,7 @@
 #include "measure/history.h"
 #include "replay/operations.h"
 #include "report/timeline-trace.h"
+#include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
@@ -260,7 +261,7 @@ static void add_stages(int state_fd, const Trace *t, Timeline *timeline)
                           s.ready_usec);
 }
 
-static int set_title(const Trace *t, const char *what, Timeline *ret)
+static int set_title(const Trace *t, const char *what, bool replayed, Timeline *ret)
 {
     char when[64] = "";
     time_t seconds = (time_t)(t->start_realtime / USEC_PER_SEC);
@@ -269,7 +270,7 @@ static int set_title(const Trace *t, const char *what, Timeline *ret)
     if (localtime_r(&seconds, &local))
         strftime(when, sizeof(when), " of %Y-%m-%d %H:%M", &local);
     return timeline_set_title(ret, "%s%s, %s", what, when,
-                              t->flags & TRACE_REPLAYED ? "replayed" : "without replay");
+                              replayed ? "replayed" : "without replay");
 }
 
 /* --- timelines -------------------------------------------------------------------------------- */
@@ -287,7 +288,7 @@ static int make_stage(const Context *c, int state_fd, const TimelineSources *s, 
         le64toh(s->pack->header->created_realtime_usec) > t->start_realtime)
         CHECK(timeline_add_note(ret,
                                 "The pack was planned again since; it is compared as it is now"));
-    return set_title(t, names[t->stage], ret);
+    return set_title(t, names[t->stage], (t->flags & TRACE_REPLAYED) != 0, ret);
 }
 
 static int make(const Context *c, int state_fd, const Trace *t, const TimelineSources *part,
@@ -305,7 +306,7 @@ static int make(const Context *c, int state_fd, const Trace *t, const TimelineSo
     s.trace = t;
     s.place = root_fd < 0 ? NULL : find_place;
     s.place_arg = &places;
-    if (packs_read_of(state_fd, t->stage, t->uid, &buf, &p) >= 0)
+    if (!s.launch && packs_read_of(state_fd, t->stage, t->uid, &buf, &p) >= 0)
         s.pack = &p;
     find_replay(c, t, &s);
     r = timeline_from_trace(&s, &timeline);
@@ -457,12 +458,46 @@ static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_en
     return 0;
 }
 
+/* Returns whether the launch set of the application was replayed at its start, which the history of
+ * starts contains; _LAUNCH_REPLAYED_INVALID: not known. */
+static LaunchReplayed find_replayed(int state_fd, const char *application, usec_t start)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+
+    if (state_fd < 0 || launches_read(state_fd, &l) < 0)
+        return _LAUNCH_REPLAYED_INVALID;
+    for (size_t i = l.n; i-- > 0;) {
+        const LaunchRecord *x = &l.items[i];
+
+        /* A second process of the application belongs to the same start. */
+        if (x->start_realtime_usec <= start && start - x->start_realtime_usec <= x->took_usec &&
+            strcmp(x->application, application) == 0)
+            return x->replayed;
+    }
+    return _LAUNCH_REPLAYED_INVALID;
+}
+
+/* Reads the launch set of an application that started in a session. *buf contains it; the caller
+ * frees *buf. */
+static void add_set(int state_fd, const PlotLaunch *l, const char *path, char **buf, Pack *p,
+                    TimelineSources *s)
+{
+    s->launch = true;
+    s->application = l->application;
+    s->replayed = find_replayed(state_fd, path, l->trace->start_realtime + l->at);
+    if (state_fd >= 0 &&
+        launch_pack_read(state_fd, l->trace->uid, launch_pack_hash(path), buf, p) >= 0)
+        s->pack = p;
+}
+
 int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t timeout,
                      Timeline *ret)
 {
     _cleanup_free_ bool *chosen = calloc(l->trace->n_applications + 1, sizeof(*chosen));
-    _cleanup_free_ char *what = NULL;
+    _cleanup_free_ char *what = NULL, *buf = NULL;
     _cleanup_timeline_ Timeline t = {0};
+    bool replayed = (l->trace->flags & TRACE_REPLAYED) != 0;
+    Pack pack;
     char path[TRACE_PATH_MAX] = "";
     TimelineSources s = {.chosen = chosen, .from = l->at};
     const char *slash;
@@ -479,8 +514,15 @@ int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t
         return -ENOMEM;
     s.duration = MIN(end - l->at + LAUNCH_MARGIN_USEC,
                      l->trace->duration - MIN(l->at, l->trace->duration));
+    if (l->trace->stage == STAGE_SESSION) {
+        add_set(state_fd, l, path, &buf, &pack, &s);
+        replayed = (int)s.replayed >= 0 ? s.replayed == LAUNCH_REPLAYED : replayed;
+    }
     CHECK(make(c, state_fd, l->trace, &s, timeout, &t));
-    CHECK(set_title(l->trace, what, &t));
+    if (s.pack && le64toh(s.pack->header->created_realtime_usec) > l->trace->start_realtime + l->at)
+        CHECK(timeline_add_note(
+                &t, "The launch set was planned again since; it is compared as it is now"));
+    CHECK(set_title(l->trace, what, replayed, &t));
     *ret = t;
     t = (Timeline){0};
     return 0;

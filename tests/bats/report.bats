@@ -167,6 +167,69 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     refused 2 "--width=12: not a number from 300 to 4000" plot launch --width=12
 }
 
+# start NAME WHEN PATH…: makes the trace of a session in which /usr/bin/app starts and opens each PATH.
+start() {
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" session "$2" /usr/bin/app "${@:3}" | jq '.duration_usec = 3000000 |
+        .lifetimes = {application: [0], pid: [7], uid: [0], start_usec: [500], end_usec: [-1]}' >"$HS_STATE/traces/$1-session.json"
+}
+
+@test "launch sets: explain names them, and plot launch draws what the start used of its set" {
+    local f set
+    hs_filesystem ext4 64
+    HS_ROOT=$HS_MNT
+    mkdir -p "$HS_MNT/usr/bin" "$HS_TMP/etc/headstart"
+    for f in app used unused missed; do head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/$f"; done
+    sync -f "$HS_MNT"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP
+    printf '[Session]\nLaunchReplay=yes\nMinSize=0\n' >"$HS_TMP/etc/headstart/headstart.conf"
+    start 20261101T080000 1793520000 /usr/bin/used /usr/bin/unused
+    hs learn --quiet
+    run -0 hs plot launch app
+    [[ $output == *"The application has no launch set."* && $output == *">opened<"* ]]
+    hs plan --quiet
+    set=$(basename "$HS_STATE"/launch-*.pack)
+    run -0 hs explain --json=short /usr/bin/used
+    echo "$output"
+    jq -e '.launch_sets == [.launch_sets[0]] and (.launch_sets[0] | .application == "/usr/bin/app" and .uid == null and
+        .policy == "concurrent" and .reason == "fastest" and .in_set and .file_bytes >= 300000 and .bytes >= 900000 and
+        (.benefit.known | not))' <<<"$output"
+    # The set of an application is shown although the application itself is not in it.
+    run -0 hs explain app
+    [[ $output == *"Launch sets "*"/usr/bin/app "*"concurrent"*"fastest"*"too few starts"* ]]
+    # The effect is that of `status`.
+    "$BATS_TEST_DIRNAME/check-benefit" make-launches 1 300 | sed 's:/usr/bin/gains:/usr/bin/app:' >"$HS_STATE/launches.jsonl"
+    run -0 hs explain --json=short app
+    jq -e --argjson s "$(hs status --json=short | jq '.launches.applications[] | select(.application == "/usr/bin/app")')" \
+        '.launch_sets[0].benefit | .known and .saved == $s.saved and .n_control == $s.n_control' <<<"$output"
+    run -0 hs explain app
+    [[ $output =~ saves\ [0-9.]+m?s\ of\ [0-9.]+m?s,\ [45][0-9]\ %\ +[0-9]+\ to\ [0-9]+\ % ]]
+    # plot compares a later start with the set.
+    rm "$HS_STATE/traces/"*
+    start 21000101T000000 4102444800 /usr/bin/used /usr/bin/missed
+    record() {
+        jq -cn --arg r "$1" '{version: 1, application: "/usr/bin/app", uid: 0, files: 3, start_realtime_usec: 4102444800000500,
+            took_usec: 5000, replayed: $r}' >"$HS_STATE/launches.jsonl"
+    }
+    record yes
+    run -0 hs plot launch app
+    echo "$output"
+    [[ $output == *"opened, in the launch set: 2, 606 kB"* && $output == *"opened, not in the set: 1, 303 kB"* ]]
+    [[ $output == *"Start of app of "*", replayed"* && $output == *"The launch set was replayed at this start."* ]]
+    [[ $output == *"The start used 606 kB of the set and did not use 303 kB; it read 303 kB that the set lacks."* ]]
+    record control
+    run -0 hs plot launch app
+    [[ $output == *", without replay"*"was not replayed at this start, because it was a control session."* ]]
+    rm "$HS_STATE/launches.jsonl"
+    run -0 hs plot launch app
+    [[ $output == *"It was not recorded whether the launch set was replayed."* && $output == *"opened, in the launch set: 2"* ]]
+    # A set that cannot be used is left out.
+    echo bad >"$HS_STATE/$set"
+    run -0 hs explain --json=short app
+    jq -e '.launch_sets == []' <<<"$output"
+    run -0 hs plot launch app
+    [[ $output == *"The application has no launch set."* ]]
+}
+
 @test "plot: a trace that cannot be drawn costs one clear line" {
     refused 1 "no trace of a boot" plot boot
     refused 2 "no such stage: 'lunch'" plot lunch

@@ -108,14 +108,14 @@ static void a_start_uses_its_set(void **state _unused_)
     add_open(t, own, editor, 150);
     add_open(t, c, editor, 151);
     add_open(t, late, editor, 151);
-    assert_int_equal(pack_usage_compare_start(&pack, t, editor, 100, 50, &u), 0);
+    assert_int_equal(pack_usage_compare_start(&pack, t, editor, 100, 50, NULL, NULL, &u), 0);
     assert_int_equal(u.source, USAGE_PER_FILE);
     assert_bytes(&u, 4, 4, 3);
     assert_int_equal(u.hit_files, 2);
     assert_int_equal(u.waste_files, 2);
     assert_int_equal(u.miss_files, 1);
     /* The helper's own start. */
-    assert_int_equal(pack_usage_compare_start(&pack, t, helper, 110, 20, &u), 0);
+    assert_int_equal(pack_usage_compare_start(&pack, t, helper, 110, 20, NULL, NULL, &u), 0);
     assert_bytes(&u, 2, 6, 9);
 }
 
