@@ -71,6 +71,22 @@ uint64_t block_device_number(int sys_fd, const char *sysfs_name)
     return makedev(maj, min);
 }
 
+int block_device_link(int sys_fd, const char *sysfs_name, char *buf, size_t size)
+{
+    _cleanup_close_ int dir = rooted_open(sys_fd, "/sys/class/block", O_PATH | O_DIRECTORY);
+    ssize_t n;
+
+    if (dir < 0)
+        return dir;
+    n = readlinkat(dir, sysfs_name, buf, size);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n >= size)
+        return -ENAMETOOLONG;
+    buf[n] = 0;
+    return 0;
+}
+
 void block_device_sysfs_name(char *name)
 {
     for (; *name; name++)
@@ -128,22 +144,14 @@ static int count_entries(int sys_fd, const char *path, char **ret)
  * disk. */
 static char *disk_of_partition(int sys_fd, const char *name)
 {
-    _cleanup_close_ int dir = -EBADF;
-    char path[512], link[4096];
+    char path[512], link[BLOCK_DEVICE_LINK_MAX];
     char *slash, *before;
     uint64_t number;
-    ssize_t n;
 
     snprintf(path, sizeof(path), "/sys/class/block/%s/partition", name);
-    if (rooted_read_u64(sys_fd, path, &number) < 0)
+    if (rooted_read_u64(sys_fd, path, &number) < 0 ||
+        block_device_link(sys_fd, name, link, sizeof(link)) < 0)
         return NULL;
-    dir = rooted_open(sys_fd, "/sys/class/block", O_PATH | O_DIRECTORY);
-    if (dir < 0)
-        return NULL;
-    n = readlinkat(dir, name, link, sizeof(link) - 1);
-    if (n <= 0)
-        return NULL;
-    link[n] = 0;
     slash = strrchr(link, '/');
     if (!slash)
         return NULL;

@@ -14,6 +14,13 @@ int block_device_name(int sys_fd, uint64_t dev, char **ret);
 /* Returns the number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
 uint64_t block_device_number(int sys_fd, const char *sysfs_name);
 
+#define BLOCK_DEVICE_LINK_MAX 4096 /* enough for block_device_link() */
+
+/* Writes to buf the target of the link /sys/class/block/NAME, such as
+ * "../../devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/host6/target6:0:0/6:0:0:0/block/sdb".
+ * Returns 0, -ENAMETOOLONG (buf is too small), or another negative errno. */
+int block_device_link(int sys_fd, const char *sysfs_name, char *buf, size_t size);
+
 /* Converts the name of a device to its name in sysfs, in place: each "/" becomes "!". */
 void block_device_sysfs_name(char *name);
 

@@ -234,8 +234,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
     d = device_store_find(&x->store, v->uuid, identity);
     if (d && mode == DEVICES_MEASURE)
         add_sweeps(x, v, d);
-    if (mode == DEVICES_MEASURE && x->budget.usec > 0 &&
-        (!v->removable || strcmp(v->mountpoint, "/") == 0) &&
+    if (mode == DEVICES_MEASURE && x->budget.usec > 0 && !volume_is_foreign(v) &&
         (!d || (d->measured_realtime != x->now_realtime && /* not yet, by another subvolume */
                 device_probe_wanted(&d->samples)))) {
         d = device_store_add(&x->store, v->uuid, identity);

@@ -16,8 +16,8 @@ typedef enum DevicesMode {
 /* Sets the profile of each volume whose device was measured; if the samples suffice, also its class
  * and seeks_slowly. Other volumes keep the typical values of their class. With DEVICES_MEASURE the
  * devices are read for at most DEVICE_PROBE_TIME_MAX in all (device/probe.h), the root filesystem's
- * first. A removable device is measured only if it holds the root filesystem, and no device is
- * measured while the machine runs on battery. If STATE/devices.json cannot be used, it is set
+ * first. A removable device is measured only if its filesystem belongs to the system, and no device
+ * is measured while the machine runs on battery. If STATE/devices.json cannot be used, it is set
  * aside, with one line in the log. Errors are not fatal: a device that cannot be measured keeps its
  * values. */
 void devices_load(const Context *c, int state_fd, DevicesMode mode, VolumeTable *t);

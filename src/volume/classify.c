@@ -15,6 +15,11 @@ void volume_set_class(Volume *v, DeviceClass c)
     v->profile = *device_profile_of_class(c);
 }
 
+bool volume_is_foreign(const Volume *v)
+{
+    return v->removable && !v->of_system;
+}
+
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type)
 {
     static const char *const network[] = {"nbd", "rbd", "drbd"};

@@ -66,25 +66,82 @@ static char *active_scheduler(const char *text)
     return strndup(text, strcspn(text, " \n"));
 }
 
+/* Returns the content of the file /sys/class/block/NAME/device/type ("SD", "MMC"), or NULL if there
+ * is none. The caller frees it. */
+static char *read_card_type(int sys_fd, const char *name)
+{
+    char path[512], *type = NULL;
+
+    snprintf(path, sizeof(path), "/sys/class/block/%s/device/type", name);
+    if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &type, NULL) >= 0)
+        type[strcspn(type, "\n")] = 0;
+    return type;
+}
+
+/* Returns true if the file `removable` of the block device ("1"), or of a bus device above it
+ * ("removable": PCI devices behind an external port, USB devices), says so. `path` is the directory
+ * of the block device in sysfs, and is shortened. */
+static bool says_removable(int sys_fd, char *path, size_t size)
+{
+    for (char *end = path + strlen(path); end && end > path; end = strrchr(path, '/')) {
+        _cleanup_free_ char *text = NULL;
+
+        snprintf(end, size - (size_t)(end - path), "/removable");
+        if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &text, NULL) >= 0 &&
+            (strcmp(text, "1\n") == 0 || strcmp(text, "removable\n") == 0))
+            return true;
+        *end = 0;
+    }
+    return false;
+}
+
+/* Returns true if a component of the path is "usb" and a number: the USB bus of the device. */
+static bool is_on_usb(const char *path)
+{
+    for (const char *p = path; (p = strstr(p, "/usb")); p++) {
+        size_t digits = strspn(p + 4, "0123456789");
+
+        if (digits > 0 && p[4 + digits] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* A block_device_visit_t: sets the bool to true if the device is removable. A USB stick chooses
+ * itself whether its own file `removable` has the value 1, so the bus counts, too. */
+static int note_removable(void *arg, int sys_fd, const char *name)
+{
+    _cleanup_free_ char *card_type = read_card_type(sys_fd, name);
+    char link[BLOCK_DEVICE_LINK_MAX], path[BLOCK_DEVICE_LINK_MAX + 32];
+    bool *removable = arg;
+    const char *below;
+
+    if ((card_type && strncmp(card_type, "SD", 2) == 0) || strncmp(name, "loop", 4) == 0)
+        *removable = true;
+    if (*removable || block_device_link(sys_fd, name, link, sizeof(link)) < 0)
+        return 0;
+    /* "../../devices/…" is relative to /sys/class/block. */
+    below = strstr(link, "devices/");
+    if (!below)
+        return 0;
+    snprintf(path, sizeof(path), "/sys/%s", below);
+    *removable = is_on_usb(path) || says_removable(sys_fd, path, sizeof(path));
+    return 0;
+}
+
 static void read_queue(int sys_fd, Volume *v)
 {
-    _cleanup_free_ char *scheduler = NULL, *mmc_type = NULL;
-    uint64_t rotational = 0, removable = 0;
+    _cleanup_free_ char *scheduler = NULL, *card_type = read_card_type(sys_fd, v->disk);
+    uint64_t rotational = 0;
     char path[512];
 
     snprintf(path, sizeof(path), "/sys/class/block/%s/queue/rotational", v->disk);
     if (rooted_read_u64(sys_fd, path, &rotational) >= 0)
         v->rotational = rotational != 0;
-    snprintf(path, sizeof(path), "/sys/class/block/%s/removable", v->disk);
-    if (rooted_read_u64(sys_fd, path, &removable) >= 0)
-        v->removable = removable != 0;
     snprintf(path, sizeof(path), "/sys/class/block/%s/queue/scheduler", v->disk);
     if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &scheduler, NULL) >= 0)
         v->scheduler = active_scheduler(scheduler);
-    snprintf(path, sizeof(path), "/sys/class/block/%s/device/type", v->disk);
-    if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &mmc_type, NULL) >= 0)
-        mmc_type[strcspn(mmc_type, "\n")] = 0;
-    volume_set_class(v, volume_classify(v->disk, v->rotational, mmc_type));
+    volume_set_class(v, volume_classify(v->disk, v->rotational, card_type));
 }
 
 int disk_facts_read(int sys_fd, Volume *v)
@@ -102,6 +159,9 @@ int disk_facts_read(int sys_fd, Volume *v)
             v->disk = TAKE_PTR(d.name);
             read_queue(sys_fd, v);
         }
+        if (block_device_visit_stack(sys_fd, v->block_dev, note_removable, &v->removable) ==
+            -ENOMEM)
+            return -ENOMEM;
         if (encryption_read_device(sys_fd, v->block_dev, &v->encryption) < 0)
             return -ENOMEM;
         snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/size", major(v->block_dev),

@@ -62,7 +62,7 @@ int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret)
     _cleanup_close_ int fd = -EBADF;
     char device[FD_PROC_PATH_MAX];
 
-    if (v->removable && strcmp(v->mountpoint, "/") != 0)
+    if (volume_is_foreign(v))
         return -EPERM;
     fd = block_device_open(v->block_dev);
     return fd < 0 ? fd : ext2_metadata_open(fd_proc_path(device, fd), ret);

@@ -8,7 +8,7 @@
  * the table. */
 static bool keeps_uuid(const Volume *a, const Volume *b)
 {
-    return a->removable == b->removable || !a->removable;
+    return !volume_is_foreign(a) || volume_is_foreign(b);
 }
 
 static void drop_uuid(Volume *v)

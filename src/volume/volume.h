@@ -28,7 +28,11 @@ typedef struct Volume {
     char *disk;         /* the physical device at the bottom: "sda"; "" if several or unknown */
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
-    bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
+    bool removable;     /* somebody without the rights of root can attach the disk or the medium: it
+                         * says that it is removable, or it is behind USB or an external PCI port
+                         * (Thunderbolt), or an SD card, or a loop device */
+    bool of_system;     /* the filesystem belongs to the system: it is the root filesystem, or on
+                         * the disk of the root filesystem, or the boot mounts it by /etc/fstab */
     bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets the profile of the class */
@@ -50,14 +54,14 @@ void volume_table_done(VolumeTable *t);
 #define _cleanup_volume_table_ _cleanup_(volume_table_done)
 
 /* Reads mountinfo, and the facts of every local block-backed filesystem that is mounted at or below
- * `prefix` ("/" for all). sys_fd is the directory below which /proc and /sys are read (AT_FDCWD:
- * this machine). Any other directory is a fixture: no device and no mounted filesystem is then
- * opened. Unknown facts are empty or zero. Returns 0, -ENOMEM, or the error of reading
- * mountinfo. */
+ * `prefix` ("/" for all). Reads also etc/fstab below `prefix`. sys_fd is the directory below which
+ * /proc and /sys are read (AT_FDCWD: this machine). Any other directory is a fixture: no device and
+ * no mounted filesystem is then opened. Unknown facts are empty or zero. Returns 0, -ENOMEM, or the
+ * error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
- * it. A filesystem that is not removable is preferred, then the one that comes first in the table.
+ * it. A filesystem that is not foreign is preferred, then the one that comes first in the table.
  * The others lose the UUID, so data that is stored by this UUID does not apply to them.
  * volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);
@@ -72,6 +76,10 @@ const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
  * does not exist, that of the nearest directory above it. Unknown places count as not encrypted.
  * Returns 0 or -ENOMEM. */
 int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
+
+/* Pure: returns true if the filesystem is on a removable disk and does not belong to the system.
+ * Its content may be anybody's. */
+bool volume_is_foreign(const Volume *v);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);

@@ -2,6 +2,7 @@
 
 #include "device/block-device.h"
 #include "volume/disk-facts.h"
+#include "volume/fstab.h"
 #include "volume/mount-table.h"
 #include "volume/volume.h"
 
@@ -199,6 +200,27 @@ static int add_automount(VolumeTable *t, const char *target)
     return t->automounts[t->n_automounts++] ? 0 : -ENOMEM;
 }
 
+/* Sets `of_system`. An unreadable fstab has no lines. Returns 0 or -ENOMEM. */
+static int mark_system(int sys_fd, const char *prefix, VolumeTable *t)
+{
+    _cleanup_free_ char *fstab = NULL;
+    const Volume *root = NULL;
+    int r = fstab_read(sys_fd, prefix, &fstab);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->volumes[i].mountpoint, "/") == 0)
+            root = &t->volumes[i];
+    for (size_t i = 0; i < t->n; i++) {
+        Volume *v = &t->volumes[i];
+
+        v->of_system = v == root || (root && v->disk[0] && strcmp(v->disk, root->disk) == 0) ||
+                       fstab_mounts(fstab, v->mountpoint);
+    }
+    return 0;
+}
+
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
 {
     _cleanup_volume_table_ VolumeTable t = {0};
@@ -221,6 +243,9 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
         if (r < 0)
             return r;
     }
+    r = mark_system(sys_fd, prefix, &t);
+    if (r < 0)
+        return r;
     volume_table_drop_copies(&t);
     for (size_t i = 0; i < mounts.n; i++)
         if (strcmp(mounts.mounts[i].fstype, "autofs") == 0 &&

@@ -137,6 +137,22 @@ removable() {
     echo 1 >"$HS_TMP/root/sys/devices/block/$1/removable"
 }
 
+# on_bus PATH NAME: moves the disk with its partitions to a bus: sysfs shows both below devices/PATH.
+on_bus() {
+    local at=$HS_TMP/root/sys/devices/$1/block link
+    mkdir -p "$at"
+    mv "$HS_TMP/root/sys/devices/block/$2" "$at/"
+    for link in "$HS_TMP/root/sys/class/block/$2"*; do
+        ln -sfn "$(readlink "$link" | sed "s|/devices/|/devices/$1/|")" "$link"
+    done
+}
+
+# card NAME TYPE: sets the type of the card, as the kernel does for mmcblk devices
+card() {
+    mkdir -p "$HS_TMP/root/sys/devices/block/$1/device"
+    echo "$2" >"$HS_TMP/root/sys/devices/block/$1/device/type"
+}
+
 # on NAME SLAVE…: stacks the device NAME on the devices SLAVE….
 on() {
     local name=$1 slave
@@ -182,6 +198,74 @@ fixture() {
     fixture '[.volumes[] | [.mountpoint, .removable]] | sort == [["/", false], ["/media/stick", true]]'
 }
 
+@test "a USB disk that says that it is fixed, an SD card, a Thunderbolt disk, an image file: all are removable" {
+    device 8:0 sda
+    device 8:16 sdb
+    device 8:17 sdb1 sdb
+    device 8:32 sdc
+    device 253:0 dm-0
+    device 253:1 dm-1
+    device 179:0 mmcblk0
+    device 179:1 mmcblk0p1 mmcblk0
+    device 179:8 mmcblk1
+    device 259:0 nvme0n1
+    device 259:1 nvme1n1
+    device 7:0 loop0
+    local name
+    for name in sda sdb sdc mmcblk0 mmcblk1 nvme0n1 nvme1n1 loop0; do
+        queue "$name" 0 "[none]"
+        echo 0 >"$HS_TMP/root/sys/devices/block/$name/removable"
+    done
+    on dm-0 sdb1 sdc # a RAID of two sticks
+    on dm-1 loop0
+    card mmcblk0 SD
+    card mmcblk1 MMC
+    on_bus pci0000:00/0000:00:17.0/ata1/host0 sda
+    on_bus pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6 sdb
+    on_bus platform/soc/xhci-hcd.1/usb10/10-1/10-1:1.0/host7 sdc
+    on_bus pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0 nvme0n1
+    on_bus pci0000:00/0000:00:07.0/0000:2b:00.0/nvme/nvme1 nvme1n1
+    echo fixed >"$HS_TMP/root/sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/removable"
+    echo removable >"$HS_TMP/root/sys/devices/pci0000:00/0000:00:07.0/0000:2b:00.0/removable"
+    mounted "22 1 8:0 / / rw - ext4 /dev/sda rw" \
+        "23 22 8:17 / /stick rw - ext4 /dev/sdb1 rw" "24 22 8:32 / /disk rw - ext4 /dev/sdc rw" \
+        "25 22 253:0 / /raid rw - ext4 /dev/dm-0 rw" "26 22 253:1 / /crypt rw - ext4 /dev/dm-1 rw" \
+        "27 22 179:1 / /card rw - ext4 /dev/mmcblk0p1 rw" "28 22 179:8 / /emmc rw - ext4 /dev/mmcblk1 rw" \
+        "29 22 259:0 / /nvme rw - ext4 /dev/nvme0n1 rw" "30 22 259:1 / /bolt rw - ext4 /dev/nvme1n1 rw" \
+        "31 22 7:0 / /image rw - ext4 /dev/loop0 rw"
+    fixture '[.volumes[] | select(.removable) | .mountpoint] | sort ==
+             ["/bolt", "/card", "/crypt", "/disk", "/image", "/raid", "/stick"]'
+    fixture '[.volumes[] | select(.of_system) | .mountpoint] == ["/"]'
+}
+
+@test "the filesystems of a system that runs from an SD card belong to the system; other cards and sticks do not" {
+    device 179:0 mmcblk0
+    device 179:1 mmcblk0p1 mmcblk0
+    device 179:2 mmcblk0p2 mmcblk0
+    device 179:3 mmcblk0p3 mmcblk0
+    device 179:8 mmcblk1
+    device 8:0 sda
+    device 8:1 sda1 sda
+    device 8:2 sda2 sda
+    device 8:3 sda3 sda
+    queue mmcblk0 0 "[none]"
+    card mmcblk0 SD
+    card mmcblk1 SD
+    on_bus platform/soc/xhci-hcd.1/usb1/1-1/1-1:1.0/host0 sda
+    mkdir "$HS_TMP/root/etc"
+    printf '%s\n' "PARTUUID=1-2 / ext4 defaults 0 1" "LABEL=data /srv/data ext4 nofail 0 2" \
+        "/dev/sda2 /mnt ext4 noauto,users 0 0" >"$HS_TMP/root/etc/fstab"
+    mounted "22 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw" "23 22 179:1 / /boot rw - vfat /dev/mmcblk0p1 rw" \
+        "24 22 179:3 / /var rw - ext4 /dev/mmcblk0p3 rw" "25 22 179:8 / /media/card rw - ext4 /dev/mmcblk1 rw" \
+        "26 22 8:1 / /srv/data rw - ext4 /dev/sda1 rw" "27 22 8:2 / /mnt rw - ext4 /dev/sda2 rw" \
+        "28 22 8:3 / /media/stick rw - ext4 /dev/sda3 rw"
+    fixture '[.volumes[] | select(.removable)] | length == 7'
+    fixture '[.volumes[] | select(.of_system) | .mountpoint] | sort == ["/", "/boot", "/srv/data", "/var"]'
+    # Without a readable fstab the disk of the root filesystem still belongs to the system.
+    rm "$HS_TMP/root/etc/fstab"
+    fixture '[.volumes[] | select(.of_system) | .mountpoint] | sort == ["/", "/boot", "/var"]'
+}
+
 @test "a mirror of two disks has no single disk" {
     device 8:0 sda
     device 8:16 sdb
@@ -198,12 +282,10 @@ fixture() {
     queue nvme0n1 0 "[none]"
     device 179:0 mmcblk0
     queue mmcblk0 0 "[mq-deadline]"
-    mkdir "$HS_TMP/root/sys/devices/block/mmcblk0/device"
-    echo SD >"$HS_TMP/root/sys/devices/block/mmcblk0/device/type"
+    card mmcblk0 SD
     device 179:8 mmcblk1
     queue mmcblk1 0 "[mq-deadline]"
-    mkdir "$HS_TMP/root/sys/devices/block/mmcblk1/device"
-    echo MMC >"$HS_TMP/root/sys/devices/block/mmcblk1/device/type"
+    card mmcblk1 MMC
     mounted "22 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw" \
         "23 22 179:0 / /card rw - ext4 /dev/mmcblk0 rw" \
         "24 22 179:8 / /emmc rw - ext4 /dev/mmcblk1 rw"

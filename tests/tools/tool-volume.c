@@ -69,6 +69,7 @@ static int volumes(int sys_fd, const char *prefix)
         add_string(o, "scheduler", v->scheduler);
         json_object_object_add(o, "rotational", json_object_new_boolean(v->rotational));
         json_object_object_add(o, "removable", json_object_new_boolean(v->removable));
+        json_object_object_add(o, "of_system", json_object_new_boolean(v->of_system));
         add_string(o, "class", device_class_to_string(v->device_class));
         add_number(o, "encryption", v->encryption.level);
         add_number(o, "size_bytes", v->size_bytes);

@@ -4,6 +4,7 @@
  * volume/volume.h, volume/presence.h, volume/ext2-metadata.h. */
 
 #include "volume/ext2-metadata.h"
+#include "volume/fstab.h"
 #include "volume/presence.h"
 #include "volume/volume.h"
 
@@ -45,12 +46,42 @@ static void copies_of_a_uuid_lose_it(void **state)
     Volume first[] = {made("a", 1, false), made("b", 2, false), made("a", 3, false)};
     Volume stick[] = {made("a", 1, true), made("a", 2, false), made("a", 3, true)};
     Volume subvolumes[] = {made("a", 1, false), made("a", 1, false), made("a", 2, false)};
+    Volume card[] = {made("a", 1, true), made("a", 2, false), made("b", 3, true),
+                     made("b", 4, true)};
     Volume unknown[] = {made("", 1, false), made("", 2, false)};
 
+    /* The system runs from an SD card, of which the internal disk has a copy. */
+    card[0].of_system = card[3].of_system = true;
+    expect_kept(card, 4, "+--+");
     expect_kept(first, 3, "++-");
     expect_kept(stick, 3, "-+-");
     expect_kept(subvolumes, 3, "++-");
     expect_kept(unknown, 2, "--");
+}
+
+static void only_what_the_boot_mounts_counts(void **state)
+{
+    static const char text[] = "# /commented\n"
+                               "UUID=1 / ext4 defaults 0 1\n"
+                               "\n"
+                               "LABEL=d\t/data/ ext4 rw,nofail,x-systemd.device-timeout=5s\n"
+                               "/dev/sdb1 /media/with\\040blank ext4\n"
+                               "/dev/sdc1 /mnt/a ext4 rw,noauto\n"
+                               "/dev/sdc1 /mnt/b ext4 user,rw\n"
+                               "/dev/sdc1 /mnt/c ext4 users\n"
+                               "/dev/sdc1 /mnt/d ext4 owner,rw\n"
+                               "/dev/sdc1 /mnt/e ext4 group\n"
+                               "/dev/sdc1 /mnt/f ext4 user_xattr,usrquota,grpquota,auto\n"
+                               "/dev/sdd1 /end ext4";
+    static const char *const mounted[] = {"/", "/data", "/media/with blank", "/mnt/f", "/end"};
+    static const char *const others[] = {"/commented", "/mnt/a", "/mnt/b", "/mnt/c", "/mnt/d",
+                                         "/mnt/e",     "/mnt",   "/dat",   "ext4",   ""};
+
+    for (size_t i = 0; i < ELEMENTSOF(mounted); i++)
+        assert_true(fstab_mounts(text, mounted[i]));
+    for (size_t i = 0; i < ELEMENTSOF(others); i++)
+        assert_false(fstab_mounts(text, others[i]));
+    assert_false(fstab_mounts("", "/"));
 }
 
 /* The device does not exist, so opening it would fail with another error than -EPERM. -EPERM
@@ -63,7 +94,7 @@ static void metadata_of_removable_disks_is_not_parsed(void **state)
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
     v.removable = true;
     assert_int_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
-    v.mountpoint = (char *)"/"; /* this machine runs from the disk */
+    v.of_system = true; /* this machine runs from the disk */
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
     assert_null(m);
 }
@@ -120,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(copies_of_a_uuid_lose_it),
+            cmocka_unit_test(only_what_the_boot_mounts_counts),
             cmocka_unit_test(metadata_of_removable_disks_is_not_parsed),
             cmocka_unit_test(presence_follows_no_symlink),
     };
