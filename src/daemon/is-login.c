@@ -9,6 +9,7 @@
 
 #include "daemon/bus.h"
 
+#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/parse.h"
@@ -40,9 +41,10 @@ static void reply_unref(sd_bus_message **m)
 }
 #define _cleanup_reply_ _cleanup_(reply_unref)
 
-/* Calls a method whose only argument, if any, is a string. The caller frees *ret. */
-static int call(const Question *q, const char *service, const char *path, const char *interface,
-                const char *method, const char *argument, sd_bus_message **ret)
+/* Calls a method whose arguments, up to two, are strings (NULL: no argument). The caller frees
+ * *ret. */
+static int call2(const Question *q, const char *service, const char *path, const char *interface,
+                 const char *method, const char *first, const char *second, sd_bus_message **ret)
 {
     _cleanup_reply_ sd_bus_message *m = NULL;
     usec_t now = clock_now(CLOCK_MONOTONIC);
@@ -50,10 +52,18 @@ static int call(const Question *q, const char *service, const char *path, const 
     if (now >= q->deadline)
         return -ETIMEDOUT;
     CHECK(sd_bus_message_new_method_call(q->bus, &m, service, path, interface, method));
-    if (argument)
-        CHECK(sd_bus_message_append(m, "s", argument));
+    if (first)
+        CHECK(sd_bus_message_append(m, "s", first));
+    if (second)
+        CHECK(sd_bus_message_append(m, "s", second));
     CHECK(sd_bus_message_set_auto_start(m, false));
     return sd_bus_call(q->bus, m, q->deadline - now, NULL, ret);
+}
+
+static int call(const Question *q, const char *service, const char *path, const char *interface,
+                const char *method, const char *argument, sd_bus_message **ret)
+{
+    return call2(q, service, path, interface, method, argument, NULL, ret);
 }
 
 static Login login_of_session(const Question *q, const char *path)
@@ -112,12 +122,14 @@ static void limit_time(void)
     (void)alarm(ANSWER_USEC / USEC_PER_SEC);
 }
 
-/* Does not wait until the unit has stopped. */
+/* Waits until systemd has accepted the request, but not until the unit has stopped. systemd asks
+ * the bus who has sent the request, and refuses it if the sender has left the bus. */
 static void stop_unit(const Question *q, const char *unit)
 {
-    if (sd_bus_call_method_async(q->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER,
-                                 "StopUnit", NULL, NULL, "ss", unit, "replace") >= 0)
-        sd_bus_flush(q->bus);
+    _cleanup_reply_ sd_bus_message *m = NULL;
+
+    (void)call2(q, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER, "StopUnit", unit, "replace",
+                &m);
 }
 
 int main(int argc, char *argv[])
@@ -130,6 +142,7 @@ int main(int argc, char *argv[])
         fputs("is-login: usage: is-login UID [UNIT]\n", stderr);
         return 2;
     }
+    (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     limit_time();
     if (sd_bus_open_system(&q.bus) < 0)
         return EXIT_SUCCESS;
