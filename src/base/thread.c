@@ -38,7 +38,12 @@ bool thread_join(pthread_t thread, usec_t timeout)
 
 void thread_set_io_class(IoClass class)
 {
-    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
-                  (unsigned)class << IOPRIO_CLASS_SHIFT |
-                          (class == IO_CLASS_BEST_EFFORT ? IOPRIO_LEVEL : 0));
+    const long wanted =
+            (long)class << IOPRIO_CLASS_SHIFT | (class == IO_CLASS_BEST_EFFORT ? IOPRIO_LEVEL : 0);
+    long now = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+
+    /* Units that set the priority do not allow ioprio_set(2). The class idle has no levels. */
+    if (now == wanted || (class == IO_CLASS_IDLE && now >> IOPRIO_CLASS_SHIFT == IO_CLASS_IDLE))
+        return;
+    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, wanted);
 }

@@ -71,16 +71,17 @@ expected() {
         END { for (c in seen) print c; for (c in also) print c }' "$HS_SOURCE/units/calls/seen" - | sort -u
 }
 
-# sandbox UNIT: sets SANDBOX to a script that runs a command with the capabilities and the filter of
-# the unit.
+# sandbox UNIT: sets SANDBOX to a script that runs a command with the capabilities, the filter and the I/O
+# priority of the unit.
 sandbox() {
-    local caps
+    local caps io
     denied "$1" | numbers >"$HS_TMP/denied-$1"
     [ "$(wc -l <"$HS_TMP/denied-$1")" -gt 150 ]
     caps=$(directive "$1" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
+    io=$(directive "$1" IOSchedulingClass)
     cat >"$HS_TMP/sandbox-$1" <<END
 #!/bin/sh
-exec setpriv --bounding-set=-all${caps:+,$caps} --inh-caps=-all --ambient-caps=-all \
+exec ${io:+ionice --class "$io"} setpriv --bounding-set=-all${caps:+,$caps} --inh-caps=-all --ambient-caps=-all \
     "$HS_BUILD/tests/tools/tool-deny-syscalls" "\$@" <"$HS_TMP/denied-$1"
 END
     # tests/record-calls observes the calls instead of denying some.
@@ -110,14 +111,24 @@ populate() {
     chmod -R go= "$HS_STATE"
 }
 
-# background [WRAPPER]: runs what the units of learn, plan and refresh run. Prints whether the
-# device has samples, and the files of each pack.
-background() {
-    rm -f "$HS_STATE"/*.pack "$HS_STATE/model.json" "$HS_STATE/devices.json"
-    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
-    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --if-changed
-    : >"$HS_STATE/refresh-wanted"
-    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet refresh
+# on_files VERB… : runs the verb on the files of populate().
+on_files() {
+    "${WRAPPER[@]}" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" "$@"
+}
+
+# learns, plans, refreshes [WRAPPER…]: runs what a unit runs of this verb, with the wrapper. Everything that the verb
+# needs is made before without the wrapper. Prints what the verb has changed.
+learns() {
+    local WRAPPER=("$@")
+    rm -f "$HS_STATE"/*.pack "$HS_STATE"/*.json
+    on_files --quiet learn
+    "$HEADSTART" show --json=short "$HS_STATE/model.json" | jq -c '[.. | objects | .path? // empty] | sort'
+}
+
+plans() {
+    local WRAPPER=("$@")
+    learns >"$HS_TMP/learned"
+    on_files --quiet plan --if-changed
     # Packs alone would not show that the sandbox has killed a measurement, because its result does
     # not change these packs.
     jq -c '[.devices[].samples.far.usec | length > 0]' "$HS_STATE/devices.json"
@@ -127,9 +138,26 @@ background() {
     done
 }
 
+refreshes() {
+    local WRAPPER=("$@")
+    plans >"$HS_TMP/planned"
+    # The file of the user is replaced, and its directory is for the user alone.
+    head -c 250000 /dev/urandom >"$HS_MNT/home/user/private/new"
+    chown 1000:1000 "$HS_MNT/home/user/private/new"
+    mv "$HS_MNT/home/user/private/new" "$HS_MNT/home/user/private/file"
+    sync -f "$HS_MNT"
+    : >"$HS_STATE/refresh-wanted"
+    on_files --json=short refresh
+    [ ! -e "$HS_STATE/refresh-wanted" ]
+    "$HEADSTART" show --json=short "$HS_STATE/login@1000.pack" | jq -c '[.. | objects | .path? // empty] | sort'
+}
+
+# What the background units run: UNIT:FUNCTION.
+BACKGROUND=(learn:learns learn:plans plan:plans refresh:refreshes)
+
 @test "the filter of every unit denies the calls that an attacker needs" {
     local u call
-    for u in record replay-boot replay-login replay-user@ learn plan refresh bus; do
+    for u in record record-late replay-boot replay-login replay-user@ learn plan refresh bus; do
         denied "$u" >"$HS_TMP/names"
         for call in bpf process_vm_readv process_vm_writev userfaultfd keyctl add_key request_key setuid \
             setresuid setgroups io_uring_setup io_uring_enter mount umount2 move_mount fsopen chroot pivot_root \
@@ -149,7 +177,7 @@ background() {
     local last=$(($(calls | sed -n 's/^openat2 //p') + 13))
     calls | awk -v last="$last" '$2 <= last && $1 !~ /^(uretprobe|uprobe)$/ { print $1 }' >"$HS_TMP/calls"
     [ "$(wc -l <"$HS_TMP/calls")" -gt 250 ]
-    for u in record:record,kill replay-boot:replay replay-login:replay replay-user@:replay learn:background \
+    for u in record:record,kill replay-boot:replay replay-login:replay replay-user@:replay,is-login learn:background \
         plan:background refresh:background bus:bus record-late:true; do
         for p in $(tr , ' ' <<<"${u#*:}"); do
             expected "$p"
@@ -193,11 +221,15 @@ background() {
 @test "learn, plan and refresh: the sandbox allows everything that they use" {
     populate
     local u policy expected
-    expected=$(background)
-    [[ $expected == *"/home/user/private/file"* ]]
+    for u in "${BACKGROUND[@]}"; do
+        expected=$("${u#*:}")
+        echo "$u: $expected"
+        [[ $expected == *"/home/user/private/file"* ]]
+        sandbox "${u%:*}"
+        [ "$("${u#*:}" "$SANDBOX")" = "$expected" ]
+    done
     for u in learn plan refresh; do
         sandbox "$u"
-        [ "$(background "$SANDBOX")" = "$expected" ]
         # A changed policy is an entry of the journal.
         for policy in concurrent metadata; do
             run -0 unshare --mount --propagation private "$BATS_TEST_DIRNAME/with-journal" "$SANDBOX" "$HEADSTART" \
@@ -241,9 +273,10 @@ END
 @test "learn, plan and refresh: they need every capability that they have" {
     populate
     local u cap other left caps expected
-    expected=$(background)
-    for u in learn plan refresh; do
-        caps=$(directive "$u" CapabilityBoundingSet)
+    for u in "${BACKGROUND[@]}"; do
+        [ "$u" != learn:learns ] || continue # see the next test
+        expected=$("${u#*:}")
+        caps=$(directive "${u%:*}" CapabilityBoundingSet)
         [ -n "$caps" ]
         for cap in $caps; do
             left=-all
@@ -251,9 +284,21 @@ END
                 [ "$other" = "$cap" ] || left+=,+$(tr 'A-Z' 'a-z' <<<"${other#CAP_}")
             done
             echo "$u with $left"
-            [ "$(background setpriv --bounding-set="$left" --inh-caps=-all 2>/dev/null)" != "$expected" ]
+            [ "$("${u#*:}" setpriv --bounding-set="$left" --inh-caps=-all 2>/dev/null)" != "$expected" ]
         done
     done
+}
+
+@test "learn: it needs no capability, and drops the one that its unit has for the plan" {
+    populate
+    local expected file=$HS_MNT/home/user/private/file
+    expected=$(learns)
+    [ "$(learns setpriv --bounding-set=-all --inh-caps=-all)" = "$expected" ]
+    local WRAPPER=(setpriv --inh-caps=-all
+        --bounding-set="-all,$(directive learn CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')")
+    "${WRAPPER[@]}" cat "$file" >/dev/null
+    run -1 on_files learn "$file"
+    [[ $output == *"$file: Permission denied"* ]]
 }
 
 @test "replay: the sandbox allows everything that it uses, with any policy" {
@@ -282,20 +327,30 @@ END
         "$HS_STATE/boot.pack"
 }
 
-# recorder_tests FILE REGEX N: runs these N tests of a bats file with headstartd in its sandbox.
-recorder_tests() {
+# in_sandbox UNIT PROGRAM FILE REGEX N: runs these N tests of a bats file with the program of src/daemon in the
+# sandbox of the unit.
+in_sandbox() {
     local build=$HS_TMP/build
     mkdir -p "$build/src/daemon"
     ln -s "$HS_BUILD/src/cli" "$HS_BUILD/src/replay" "$HS_BUILD/src/early" "$build/src/"
-    ln -s "$HS_BUILD/tests" "$build/"
-    sandbox record
-    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$SANDBOX" "$HEADSTARTD" >"$build/src/daemon/headstartd"
-    chmod +x "$build/src/daemon/headstartd"
-    HEADSTART_BUILD=$build run bats --tap -f "$2" "$HS_SOURCE/tests/bats/$1"
+    ln -s "$HS_BUILD/tests" "$HS_BUILD/hooks" "$build/"
+    sandbox "$1"
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$SANDBOX" "$HS_BUILD/src/daemon/$2" >"$build/src/daemon/$2"
+    chmod +x "$build/src/daemon/$2"
+    HEADSTART_BUILD=$build run bats --tap -f "$4" "$HS_SOURCE/tests/bats/$3"
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok' <<<"$output")" -eq "$3" ]
+    [ "$(grep -c '^ok' <<<"$output")" -eq "$5" ]
     run ! grep -q '# skip' <<<"$output"
+}
+
+# recorder_tests FILE REGEX N: runs these N tests of a bats file with headstartd in its sandbox.
+recorder_tests() {
+    in_sandbox record headstartd "$@"
+}
+
+@test "the condition of the replay for a user: the sandbox allows everything that is-login uses" {
+    in_sandbox replay-user@ is-login hooks.bats '^is-login: ' 2
 }
 
 @test "the recorder: the sandbox allows everything that recording uses" {
