@@ -18,12 +18,12 @@ setup() {
     [ -w /dev/kmsg ] || skip "needs the kernel's log"
 }
 
-# refused_calls: prints the calls that filters refused to headstart's programs since the test began,
+# refused_calls: prints the calls that filters refused to the programs of the units since the test began,
 # except clone3(2). RestrictNamespaces= always refuses that call, because a filter cannot read its
 # flags; libc then uses clone(2).
 refused_calls() {
     local clone3=435
-    dmesg | sed -n "/$HS_MARK/,\$p" | grep -E 'audit: type=1326 .*comm="headstart' | grep -v "syscall=$clone3 " || true
+    dmesg | sed -n "/$HS_MARK/,\$p" | grep -E 'audit: type=1326 .*comm="(headstart|is-login"|true"|kill")' | grep -v "syscall=$clone3 " || true
 }
 
 # unit_state UNIT PROPERTY: prints the property of a unit of headstart.
@@ -107,6 +107,99 @@ replayed() {
         "/proc/$MACHINE/root/run/headstart/$1.json"
 }
 
+# dumped JQ-EXPRESSION: checks that the expression is true of a new dump of the session cycle.
+dumped() {
+    local dump=/proc/$MACHINE/root/run/headstart/session.json
+    rm -f "$dump"
+    in_machine systemctl kill --signal=USR2 headstart-record.service
+    hs_wait 2 test -s "$dump"
+    jq -e "$1" "$dump" >/dev/null
+}
+
+# app COMMAND…: runs an application of the user.
+app() {
+    in_machine setpriv --reuid=1000 --regid=1000 --clear-groups "$@" >/dev/null
+}
+
+# make_applications: makes two applications and the files that they read, all of root. The files are old, because a
+# file that has just changed is one whose content changes.
+make_applications() {
+    local i
+    cp "$HS_MNT/usr/bin/cat" "$HS_MNT/usr/bin/first"
+    cp "$HS_MNT/usr/bin/grep" "$HS_MNT/usr/bin/second"
+    mkdir -p "$HS_MNT/usr/share/second"
+    head -c 1500000 /dev/urandom >"$HS_MNT/usr/share/first"
+    for i in 1 2 3; do head -c 1500000 /dev/urandom >"$HS_MNT/usr/share/second/$i"; done
+    find "$HS_MNT/usr/bin/first" "$HS_MNT/usr/bin/second" "$HS_MNT/usr/share/first" "$HS_MNT/usr/share/second" \
+        -exec touch -d '10 days ago' {} +
+}
+
+# read_ahead_is KB: checks the read-ahead of the machine's disk.
+read_ahead_is() {
+    [ "$(cat "/sys/class/bdi/$(mountpoint -d "$HS_MNT")/read_ahead_kb")" = "$1" ]
+}
+
+# has_exact_login: checks that the trace of a login was recorded with exact ranges.
+has_exact_login() {
+    local t
+    for t in "$HS_MNT"/var/lib/headstart/traces/*-login.json; do
+        "$HEADSTART" show --json=short "$t" | jq -e '.flags | index("exact")' >/dev/null && return
+    done
+    return 1
+}
+
+# replay_login_sleeps: lets the unit of the replay at the greeter run until somebody stops it.
+replay_login_sleeps() {
+    local dir=/proc/$MACHINE/root/run/systemd/system/headstart-replay-login.service.d
+    mkdir -p "$dir"
+    printf '[Service]\nExecStart=\nExecStart=sleep 1000\nSystemCallFilter=\nRuntimeMaxSec=infinity\n' >"$dir/sleep.conf"
+    in_machine systemctl daemon-reload
+    in_machine systemctl start headstart-replay-login.service
+    hs_wait 30 unit_runs replay-login.service
+}
+
+unit_runs() {
+    [ "$(unit_state "$1" ActiveState)" = active ]
+}
+
+# session_functions: in the session of the user, one application starts. Its set is read, and then what the
+# application reads that usually follows.
+session_functions() {
+    hs_wait 150 dumped '.n_decisions >= 1'
+    hs_drop_caches
+    app first --version
+    hs_wait 60 dumped '.launch.n_starts >= 1 and .launch.n_replayed >= 1 and .launch.read_bytes > 1000000'
+    hs_wait 60 dumped '.prefetch.read_bytes > 4000000'
+    in_machine systemctl stop login-1000.service
+    hs_wait 30 has_traces session 2
+}
+
+# exact_functions: after a boot that is not recorded, the recorder starts late, and records a login with exact
+# ranges. Read-ahead is restored after the recording, and after a crash.
+exact_functions() {
+    local bdi=/sys/devices/virtual/bdi usual
+    # systemd-nspawn makes this sysfs and its mounts read-only. On a real machine only the sandbox does.
+    in_machine mount --bind $bdi $bdi
+    in_machine mount -o remount,rw $bdi
+    in_machine systemctl stop headstart-record.service
+    "$HEADSTART" --state="$HS_MNT/var/lib/headstart" rerecord --quiet --exact --stage=login
+    usual=$(cat "/sys/class/bdi/$(mountpoint -d "$HS_MNT")/read_ahead_kb")
+    : >"$HS_MNT/var/lib/headstart/boot-idle"
+    run_unit record-late.service
+    hs_wait 30 unit_runs record.service
+    as_user 1000 sleep 1000
+    hs_wait 60 read_ahead_is 4
+    in_machine systemctl kill --signal=KILL headstart-record.service
+    hs_wait 30 unit_ended record.service
+    read_ahead_is "$usual"
+    in_machine systemctl stop login-1000.service
+    in_machine systemctl reset-failed headstart-record.service
+    in_machine systemctl start headstart-record.service
+    as_user 1000 sh -c 'cat /srv/user/file >/dev/null; exec sleep 1000'
+    hs_wait 150 has_exact_login
+    read_ahead_is "$usual"
+}
+
 # every_function TREE: boots the tree, and lets every unit do all that it does on a real machine.
 every_function() {
     local unit state
@@ -125,12 +218,14 @@ every_function() {
     install -d -o 1000 -m 700 "$HS_MNT/srv/user"
     head -c 200000 /dev/urandom >"$HS_MNT/srv/user/file"
     chown 1000 "$HS_MNT/srv/user/file"
+    make_applications
     # dbus reads no policy below /usr/local.
     cp "$HS_SOURCE/data/dbus/org.headstart1.conf" "$HS_MNT/etc/dbus-1/system.d/"
     # With these settings everything is replayed, also on a fast disk, and there are no control
     # sessions.
     mkdir -p "$HS_MNT/etc/headstart"
-    printf '[Replay]\nBootPolicy=gate\nLoginPolicy=concurrent\nControlInterval=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
+    printf '[Replay]\nBootPolicy=gate\nLoginPolicy=concurrent\nControlInterval=0\n[Session]\nMinSize=0\nCycle=1s\nLaunchReplay=yes\n' \
+        >"$HS_MNT/etc/headstart/headstart.conf"
     HS_MARK="headstart test $$ $BATS_TEST_NUMBER $RANDOM"
     echo "$HS_MARK" >/dev/kmsg
     HS_COLD_OPTIONS=relatime hs_cold
@@ -140,18 +235,29 @@ every_function() {
     hs_wait 60 has_traces boot 1
     [ "$(unit_state record.service ActiveState)" = active ]
     check_read_only "$(unit_state record.service MainPID)"
+    # Nothing was learned yet, so the packs are planned from the model that is installed with headstart.
+    hs_wait 60 unit_ended plan.service
+    rm -f "$state"/*.pack
+    run_unit plan.service
+    [ -s "$state/boot.pack" ] && [ -s "$state/login.pack" ]
     as_user 1000 sh -c 'cat /srv/user/file /usr/bin/perl >/dev/null; exec sleep 1000'
     # On a busy machine a login counts as settled only after two minutes.
     hs_wait 150 has_traces login 1
     in_machine systemctl reload headstart-record.service
-    in_machine systemctl kill --signal=USR2 headstart-record.service
-    hs_wait 20 test -e "$HS_MNT/run/headstart/session.json" -o -e "/proc/$MACHINE/root/run/headstart/session.json"
+    app first /usr/share/first
+    hs_wait 30 dumped '.n_learned >= 2'
+    app second -r nothing-that-is-there /usr/share/second || true
+    hs_wait 30 dumped '.n_learned >= 4'
     in_machine systemctl stop login-1000.service
     hs_wait 30 has_traces session 1
+    # The session cycle has saved its chains.
+    hs_wait 30 test -s "$state/model.json"
+    jq -e '.chains.names | length >= 2' <(zcat -f "$state/model.json")
 
     # The model and the packs contain files of root and files of the user.
     run_unit learn.service
     [ -s "$state/boot.pack" ] && [ -s "$state/login@1000.pack" ]
+    [ -n "$(find "$state" -name 'launch*.pack')" ]
     "$HEADSTART" show --json=short "$state/login@1000.pack" | grep -q '"/srv/user/file"'
     jq -e '.devices | length > 0' "$state/devices.json"
     : >"$state/refresh-wanted"
@@ -184,10 +290,15 @@ every_function() {
     automount_rearm
     in_machine systemctl start headstart-record.service
     automount_waits
+    # The condition of this replay ends the replay at the greeter.
+    replay_login_sleeps
     as_user 1000 sh -c 'perl -e 1; exec sleep 1000'
     hs_wait 60 test -e "/proc/$MACHINE/root/run/headstart/replay-login@1000.json"
     hs_wait 60 unit_ended replay-user@1000.service
     replayed replay-login@1000
+    hs_wait 30 unit_ended replay-login.service
+    session_functions
+    exact_functions
 
     run refused_calls
     echo "$output"
