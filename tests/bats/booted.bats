@@ -189,7 +189,7 @@ exact_functions() {
     hs_wait 30 unit_runs record.service
     as_user 1000 sleep 1000
     hs_wait 60 read_ahead_is 4
-    in_machine systemctl kill --signal=KILL headstart-record.service
+    in_machine systemctl kill --kill-whom=main --signal=KILL headstart-record.service
     hs_wait 30 unit_ended record.service
     read_ahead_is "$usual"
     in_machine systemctl stop login-1000.service
