@@ -145,6 +145,13 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id)
 
 /* --- predicting ------------------------------------------------------------------------------- */
 
+/* Returns the score of mixture_rank(). With a larger weight of P(next), whole applications are
+ * selected more often (docs/predictors.md, Tight budgets). */
+static double rank_score(double next, double within)
+{
+    return (4 * next + within) / 5;
+}
+
 /* Adds the guesses for one horizon to *ret. If `rank` is true, these are the guesses of
  * mixture_rank(). If it is false, they are those of mixture_predict(). */
 static int make_guesses(Mixture *m, usec_t horizon, bool rank, Guesses *ret)
@@ -160,7 +167,7 @@ static int make_guesses(Mixture *m, usec_t horizon, bool rank, Guesses *ret)
         if (chains_runs(m->chains, all->applications[i].id) || p <= 0)
             continue;
         p = mixture_horizon_correct(m, horizon, p);
-        r = guesses_add(ret, all->applications[i].id, rank ? (m->next[i] + p) / 2 : p);
+        r = guesses_add(ret, all->applications[i].id, rank ? rank_score(m->next[i], p) : p);
     }
     if (r >= 0)
         guesses_sort(ret);

@@ -65,7 +65,7 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id);
 int mixture_predict(Mixture *m, EventTime t, const usec_t *horizons, size_t n, Guesses *ret);
 
 /* Computes the order in which to read. Replaces *ret by sorted scores within 0..1. The score of an
- * application is the mean of two probabilities: that it starts next, and that it starts within the
- * horizon. The next application therefore counts twice as much as a later one. The scores are not
- * probabilities. Returns 0 or -ENOMEM. */
+ * application is a weighted mean of two probabilities: four fifths of the probability that it
+ * starts next, and one fifth of the probability that it starts within the horizon. The scores are
+ * not probabilities. Returns 0 or -ENOMEM. */
 int mixture_rank(Mixture *m, EventTime t, usec_t horizon, Guesses *ret);
