@@ -56,7 +56,7 @@ static int read_history(Planning *p)
     for (size_t i = 0; i < b.history.n; i++) {
         const SessionRecord *s = &b.history.sessions[i];
 
-        if (s->stage != STAGE_BOOT)
+        if (s->stage != STAGE_BOOT || s->flags & SESSION_LIGHT)
             continue;
         p->boot_recorded = MAX(p->boot_recorded, s->start_realtime_usec);
         p->n_boots_replayed += session_was_replayed(s);

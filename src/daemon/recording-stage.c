@@ -12,11 +12,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <unistd.h>
 
-/* Files in the runtime directory. headstart-learn.path watches the first. The second still exists
- * at the beginning of a boot if only userspace was rebooted. */
+/* Files in the runtime directory. headstart-learn.path watches the first. The second shows that the
+ * boot is in the history. It still exists at the beginning of a boot if only userspace was
+ * rebooted. */
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
+
+/* headstart-record-late.service makes this directory in a boot that is not recorded. */
+#define BOOT_OVER "boot-over"
 
 /* Creates or replaces an empty file in the runtime directory. Returns true if the file existed
  * already. */
@@ -121,6 +126,25 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
     return 0;
 }
 
+/* Adds the boot to the history without a trace, once, if it was over before the recorder was
+ * started. */
+static void append_light_boot(const RecordingStage *s)
+{
+    const Arguments *a = s->arguments;
+    EndedStage e = {.state = a->state, .root_fd = s->root_fd};
+    char path[4096];
+
+    if (s->stage != STAGE_BOOT || !a->automatic || !a->run)
+        return;
+    snprintf(path, sizeof(path), "%s/" BOOT_OVER, a->run);
+    e.boot = stage_source_boot_times(s->stages);
+    if (e.boot.finish_usec == 0 || access(path, F_OK) < 0 || touch_run_file(s, BOOT_RECORDED))
+        return;
+    e.end = machine_counters_read(s->root_fd);
+    e.end_boottime = clock_now(CLOCK_BOOTTIME);
+    session_history_append_light(&e);
+}
+
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
 {
     int r = drop ? recorder_drop_stage(s->recorder) : write_trace(s, settled_ago);
@@ -131,8 +155,10 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
         log_error_errno(r, "headstartd: cannot write the trace of this stage below %s: %m",
                         s->arguments->state);
         s->failed = true;
-    } else if (drop)
+    } else if (drop) {
         log_info("headstartd: %s was cut short: dropped", stage_to_string(s->stage));
+        append_light_boot(s);
+    }
     malloc_trim(0); /* the next stage begins with an empty record */
 }
 

@@ -3,7 +3,9 @@
 #include "daemon/session-history.h"
 
 #include "base/atomic-file.h"
+#include "base/clock.h"
 #include "base/early-delay.h"
+#include "base/kernel.h"
 #include "base/log.h"
 #include "base/rooted.h"
 #include "measure/history.h"
@@ -16,6 +18,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 static uint64_t difference(uint64_t begin, uint64_t end)
 {
@@ -221,11 +224,55 @@ static void append_launches(const EndedStage *e)
                           e->state);
 }
 
+static void report_failure(const EndedStage *e, Stage stage, int r)
+{
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s/" HISTORY_FILE ": cannot add this %s, ignoring: %m",
+                          e->state, stage_to_string(stage));
+}
+
+static void append(const EndedStage *e, int state_fd, const SessionRecord *s)
+{
+    bool torn = false;
+    int r = history_append(state_fd, s, &torn);
+
+    if (torn)
+        log_warning("headstartd: %s/" HISTORY_FILE ": dropped a last line that is not complete",
+                    e->state);
+    report_failure(e, s->stage, r);
+}
+
+void session_history_append_light(const EndedStage *e)
+{
+    SessionRecord s = session_record_empty(STAGE_BOOT);
+    usec_t now = clock_now(CLOCK_REALTIME);
+    _cleanup_close_ int fd = -EBADF;
+    struct utsname u;
+    int r;
+
+    s.flags = SESSION_LIGHT;
+    s.start_realtime_usec = now - MIN(now, e->end_boottime);
+    s.io_some_usec = e->end.io_some_usec;
+    s.io_full_usec = e->end.io_full_usec;
+    s.disk_reads = e->end.disk_reads;
+    s.disk_read_bytes = e->end.disk_read_bytes;
+    add_boot_times(&e->boot, &s);
+    (void)kernel_boot_id(AT_FDCWD, s.boot_id); /* on failure "": unknown */
+    if (uname(&u) == 0)
+        copy_string(s.kernel, sizeof(s.kernel), u.release);
+    s.memory_bytes = machine_memory_bytes(e->root_fd);
+    s.packages_usec = machine_packages_changed(e->root_fd);
+    r = state_directory_open(e->state, true, &fd);
+    if (r >= 0)
+        append(e, fd, &s);
+    else
+        report_failure(e, s.stage, r);
+}
+
 void session_history_append(const EndedStage *e)
 {
     SessionRecord s = session_record_empty(e->trace->stage);
     _cleanup_close_ int fd = -EBADF;
-    bool torn = false;
     int r;
 
     if (s.stage == STAGE_SESSION) {
@@ -247,14 +294,10 @@ void session_history_append(const EndedStage *e)
     add_machine(e, &s);
     add_replay(e, &s);
     r = state_directory_open(e->state, true, &fd);
-    if (r >= 0) {
-        add_usage(e, fd, &s);
-        r = history_append(fd, &s, &torn);
+    if (r < 0) {
+        report_failure(e, s.stage, r);
+        return;
     }
-    if (torn)
-        log_warning("headstartd: %s/" HISTORY_FILE ": dropped a last line that is not complete",
-                    e->state);
-    if (r < 0)
-        log_warning_errno(r, "headstartd: %s/" HISTORY_FILE ": cannot add this %s, ignoring: %m",
-                          e->state, stage_to_string(s.stage));
+    add_usage(e, fd, &s);
+    append(e, fd, &s);
 }

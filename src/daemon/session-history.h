@@ -23,5 +23,11 @@ typedef struct EndedStage {
     bool launches;      /* launch replay was on */
 } EndedStage;
 
+/* Appends a boot that was not recorded, because it was over before headstartd started: with the
+ * times of the system manager, the counters since the start of the kernel, and the flag `light`. Of
+ * `e` it uses state, root_fd, boot, end and end_boottime. A failure is reported and has no other
+ * effect. */
+void session_history_append_light(const EndedStage *e);
+
 /* Appends the stage to the history. A failure is reported and has no other effect. */
 void session_history_append(const EndedStage *e);

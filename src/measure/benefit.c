@@ -18,6 +18,7 @@
 
 const char *session_exclusion_to_string(SessionExclusion e)
 {
+            [EXCLUSION_LIGHT] = "not recorded: the policy is off",
     static const char *const names[_SESSION_EXCLUSION_MAX] = {
             [EXCLUSION_UNSETTLED] = "never settled",
             [EXCLUSION_SECOND_LOGIN] = "not the first login of its boot",
@@ -58,6 +59,7 @@ static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *bef
     static const struct {
         unsigned flag;
         SessionExclusion exclusion;
+            {SESSION_LIGHT, EXCLUSION_LIGHT},
     } map[] = {
             {SESSION_SECOND_LOGIN, EXCLUSION_SECOND_LOGIN},
             {SESSION_SHARED, EXCLUSION_SHARED},

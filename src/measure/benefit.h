@@ -11,6 +11,7 @@
 /* Why a session is left out of the comparison. */
 typedef enum SessionExclusion {
     EXCLUSION_NONE,
+    EXCLUSION_LIGHT,
     EXCLUSION_UNSETTLED,
     EXCLUSION_SECOND_LOGIN,
     EXCLUSION_SHARED,

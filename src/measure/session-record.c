@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const char *const flag_names[] = {
-        "control",        "incomplete", "exact",     "second-login", "soft-reboot",
-        "offline-update", "fsck",       "unsettled", "shared",       "autologin",
+        "control", "incomplete", "exact",  "second-login", "soft-reboot", "offline-update",
+        "fsck",    "unsettled",  "shared", "autologin",    "light",
 };
 _Static_assert((1U << ELEMENTSOF(flag_names)) - 1 == _SESSION_FLAGS_ALL, "each flag has a name");
 

@@ -32,7 +32,9 @@ typedef enum SessionFlags {
     SESSION_UNSETTLED = 1 << 7, /* the stage was cut at its time limit */
     SESSION_SHARED = 1 << 8,    /* several users logged in at once */
     SESSION_AUTOLOGIN = 1 << 9, /* no greeter ran before the login */
-    _SESSION_FLAGS_ALL = (1 << 10) - 1,
+    SESSION_LIGHT = 1 << 10, /* a boot with the policy `off` that was not recorded: the record has
+                                the times of the system manager and counters only */
+    _SESSION_FLAGS_ALL = (1 << 11) - 1,
 } SessionFlags;
 
 /* The way in which the use of the pack was observed. */

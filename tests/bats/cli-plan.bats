@@ -264,6 +264,9 @@ boot_recorded() {
     run -0 plan --dry-run --policy=concurrent --stage=boot
     [ -e "$HS_STATE/boot-idle" ]
     boot_recorded 8
+    # The boots since then have lines in the history, but were not recorded.
+    echo '{"version":1,"stage":"boot","flags":["light"],"policy":"off","usage":"none","start_realtime_usec":'"$(date +%s)000000}" \
+        >>"$HS_STATE/history.jsonl"
     run -0 plan --policy=off --stage=boot
     [ ! -e "$HS_STATE/boot-idle" ]
     boot_recorded 1

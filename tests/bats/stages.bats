@@ -188,6 +188,39 @@ uid_of() {
         <<<"$output"
 }
 
+@test "a boot that is not recorded has a line with the times of the system manager, once" {
+    mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_RUN"
+    printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \
+        >"$HS_MNT/proc/pressure/io"
+    echo '21 1 8:1 / / rw - ext4 /dev/sda1 rw' >"$HS_MNT/proc/self/mountinfo"
+    echo '  1234  5  2000 7 0 0 0 0 0 0 0' >"$HS_MNT/sys/dev/block/8:1/stat"
+    bus_start
+    fake_start
+    fake appear
+    fake finished
+    fake target active
+    # Without the directory of headstart-record-late.service the recorder was only restarted.
+    recorder_start
+    now_says "Waiting for a login"
+    recorder_stop
+    [ ! -e "$HS_STATE/history.jsonl" ]
+    mkdir "$HS_RUN/boot-over"
+    for _ in 1 2; do
+        recorder_start
+        now_says "Waiting for a login"
+        recorder_stop
+    done
+    [ "$(traces boot)" -eq 0 ]
+    run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
+    echo "$output"
+    jq -e --arg kernel "$(uname -r)" 'length == 1 and (.[0] | .flags == ["light"] and .policy == "off" and
+        .io_some_usec == 700 and .io_full_usec == 300 and .disk_reads == 1234 and .ready_usec == null and
+        .finished_usec > 0 and .kernel_usec == 2000000 and .initrd_usec == 1500000 and .kernel == $kernel and
+        .boot_id != null and .left_out == "not recorded: the policy is off")' <<<"$output"
+    jq -e --argjson up "$(awk '{ print int($1) }' /proc/uptime)" --argjson now "$(date +%s)" \
+        '.[0].start_realtime_usec / 1000000 - ($now - $up) | . < 60 and . > -60' <<<"$output"
+}
+
 @test "a server: the default target ends the boot, ssh is a login, and a login that ends early is dropped" {
     bus_start
     fake_start

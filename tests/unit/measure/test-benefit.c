@@ -55,6 +55,7 @@ static void test_exclusions(void **state)
             {SESSION_EXACT, EXCLUSION_EXACT},
             {SESSION_UNSETTLED, EXCLUSION_UNSETTLED},
             {SESSION_SHARED, EXCLUSION_SHARED},
+            {SESSION_LIGHT, EXCLUSION_LIGHT},
     };
 
     fill(4, 10);
