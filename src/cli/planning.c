@@ -60,8 +60,11 @@ static int read_history(Planning *p)
             continue;
         p->boot_recorded = MAX(p->boot_recorded, s->start_realtime_usec);
         p->n_boots_replayed += session_was_replayed(s);
-        if (s->flags & SESSION_EXACT)
+        p->n_replayed_since += session_was_replayed(s);
+        if (s->flags & SESSION_EXACT) {
             p->boot_exact = MAX(p->boot_exact, s->start_realtime_usec);
+            p->n_replayed_since = 0;
+        }
     }
     for (Stage s = 0; s < _STAGE_MAX; s++) {
         p->benefits[s] = b.stages[s];
@@ -364,6 +367,16 @@ static void log_policy(const PackJob *j)
  * reported. */
 static int request_exact_recording(const Planning *p, const PackJob *j)
 {
+    const Effect *boot = &p->benefits[STAGE_BOOT].effect;
+    const ExactRecordingFacts facts = {
+            .policy = j->content->policy,
+            .n_replayed = p->n_boots_replayed,
+            .n_replayed_since = p->n_replayed_since,
+            .recorded = p->boot_recorded,
+            .exact = p->boot_exact,
+            .shown = boot->known && boot->saved_low > 0,
+            .drawn = p->control_intervals[STAGE_BOOT] > 0,
+    };
     char name[RERECORD_NAME_MAX];
     unsigned kb = 0;
     int r;
@@ -371,8 +384,7 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
     /* An administrator's request for this boot stays as it is. */
     if (strcmp(p->root, "/") != 0 || p->c->config.control_interval == 0 ||
         faccessat(p->state_fd, rerecord_name(name, STAGE_BOOT), F_OK, 0) == 0 ||
-        !exact_recording_is_due(j->content->policy, p->n_boots_replayed, p->boot_recorded,
-                                p->boot_exact, clock_now(CLOCK_REALTIME)))
+        !exact_recording_is_due(&facts, clock_now(CLOCK_REALTIME)))
         return 0;
     for (size_t i = 0; i < p->volumes.n; i++)
         if (strcmp(p->volumes.volumes[i].mountpoint, "/") == 0)

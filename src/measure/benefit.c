@@ -9,8 +9,7 @@
 #define INTERVAL_ERROR 0.05
 
 #define NEWEST_LOGINS         5U
-#define REPLAYED_FIRST        3U
-#define INTERVAL_UNKNOWN      10U
+#define BLOCK_SESSIONS        10U
 #define INTERVAL_SUSPECT      2U
 #define INTERVAL_SHOWN        101U
 #define COLD_LOGIN_LONG       10.0 /* seconds */
@@ -18,8 +17,8 @@
 
 const char *session_exclusion_to_string(SessionExclusion e)
 {
-            [EXCLUSION_LIGHT] = "not recorded: the policy is off",
     static const char *const names[_SESSION_EXCLUSION_MAX] = {
+            [EXCLUSION_LIGHT] = "not recorded: the policy is off",
             [EXCLUSION_UNSETTLED] = "never settled",
             [EXCLUSION_SECOND_LOGIN] = "not the first login of its boot",
             [EXCLUSION_SHARED] = "several users at once",
@@ -59,8 +58,8 @@ static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *bef
     static const struct {
         unsigned flag;
         SessionExclusion exclusion;
-            {SESSION_LIGHT, EXCLUSION_LIGHT},
     } map[] = {
+            {SESSION_LIGHT, EXCLUSION_LIGHT},
             {SESSION_SECOND_LOGIN, EXCLUSION_SECOND_LOGIN},
             {SESSION_SHARED, EXCLUSION_SHARED},
             {SESSION_SOFT_REBOOT, EXCLUSION_SOFT_REBOOT},
@@ -136,12 +135,19 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 
 /* --- the benefit of a stage ------------------------------------------------------------------- */
 
-/* Counts the sessions since the last control session, and notes the time of that session. */
-static void find_control(const SessionRecord *s, Benefit *b)
+void benefit_count(Benefit *b, bool replayed, unsigned flags, usec_t start_realtime_usec)
 {
-    if (s->flags & SESSION_CONTROL) {
+    if (flags & SESSION_EXACT)
+        b->n_paused = INTERVAL_SHOWN;
+    else if (b->n_paused > 0)
+        b->n_paused--;
+    if (b->n_undrawn == BENEFIT_UNDRAWN)
+        b->n_drawn++;
+    else if (replayed)
+        b->n_undrawn++;
+    if (flags & (SESSION_CONTROL | SESSION_EXACT)) {
         b->n_since_control = 0;
-        b->last_control_usec = s->start_realtime_usec;
+        b->last_control_usec = start_realtime_usec;
     } else
         b->n_since_control++;
 }
@@ -261,7 +267,8 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
 
         if (s->stage != stage)
             continue;
-        find_control(s, &b);
+        benefit_count(&b, exclusions[i] == EXCLUSION_NONE && session_was_replayed(s), s->flags,
+                      s->start_realtime_usec);
         if (exclusions[i] != EXCLUSION_NONE) {
             b.n_left_out++;
             continue;
@@ -303,16 +310,25 @@ bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_use
            (double)new_usec > BENEFIT_REPLACED_SHARE * (double)old_usec;
 }
 
+/* Returns how many sessions are left in the present block, but at least 2, or 0 if the block
+ * already has a control session. */
+static uint32_t left_in_block(const Benefit *b)
+{
+    uint32_t position = (uint32_t)(b->n_drawn % BLOCK_SESSIONS);
+
+    return b->n_since_control < position ? 0 : MAX(BLOCK_SESSIONS - position, 2U);
+}
+
 uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now)
 {
     const Effect *e = &b->effect;
 
-    if (e->n_replayed < REPLAYED_FIRST)
+    if (e->n_replayed < BENEFIT_UNDRAWN)
         return 0;
     if (cold_login_seconds > COLD_LOGIN_LONG && b->last_control_usec > 0 &&
         now < b->last_control_usec + CONTROL_DISTANCE_USEC)
         return 0;
     if (e->known && e->saved_low > 0)
-        return INTERVAL_SHOWN;
-    return b->slower ? INTERVAL_SUSPECT : INTERVAL_UNKNOWN;
+        return b->n_paused > 0 ? 0 : INTERVAL_SHOWN;
+    return b->slower ? INTERVAL_SUSPECT : left_in_block(b);
 }

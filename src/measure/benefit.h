@@ -52,10 +52,19 @@ typedef struct Benefit {
                         decides `harmful` */
     Policy policy; /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
                       yet */
-    size_t n_since_control;   /* sessions since the last control session */
+    /* Sessions are drawn in blocks (benefit_control_interval()). */
+    size_t n_undrawn;       /* comparable sessions with replay that came before the first block, at
+                               most BENEFIT_UNDRAWN */
+    size_t n_drawn;         /* sessions since then */
+    size_t n_since_control; /* sessions since the last control session or exact recording */
+    size_t n_paused;        /* sessions for which an exact recording takes the place of a control
+                               session, once replay was shown to gain time */
     usec_t last_control_usec; /* wall clock; 0: there was none */
     size_t n_left_out;        /* sessions that are not comparable */
 } Benefit;
+
+/* Control sessions are drawn after this many comparable sessions with replay. */
+#define BENEFIT_UNDRAWN 3U
 
 /* A policy that is off because of its harm is tried again after this time. */
 #define BENEFIT_VERDICT_USEC (90 * 24 * USEC_PER_HOUR)
@@ -69,6 +78,11 @@ typedef struct Benefit {
  * oldest first, which began at `starts`. The group of a session is its user. The other members
  * stay. 0 or -ENOMEM. */
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
+
+/* Counts one more session of the stage, for benefit_control_interval(). The session began at that
+ * wall-clock time. `replayed`: it is comparable and was replayed. Of `flags` (SessionFlags) only
+ * SESSION_CONTROL and SESSION_EXACT count. */
+void benefit_count(Benefit *b, bool replayed, unsigned flags, usec_t start_realtime_usec);
 
 /* Returns true if the policy must be off for that user (UID_INVALID: for all users). */
 bool benefit_is_harmful(const Benefit *b, uint32_t uid);
@@ -93,15 +107,18 @@ const char *replay_off_to_text(Stage stage, const char *reason,
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
 
-/* Returns N if one of the next N sessions of a stage is to be a control session; 0: none.
- * `cold_login_seconds`: the time of a login without replay; 0: not known.
+/* Returns N if the next session of a stage is to be a control session with probability 1 / N; 0:
+ * no control session. `cold_login_seconds`: the time of a login without replay; 0: not known.
  *
- *   - The first three sessions with replay: no control session.
- *   - Then 1 in 10, until the interval excludes zero.
- *   - While `slower` holds: 1 in 2. A control session then costs
- *     nothing.
+ *   - The first BENEFIT_UNDRAWN sessions with replay: no control session.
+ *   - Then 1 in 10, until the interval excludes zero. The sessions form blocks of ten, and one
+ *     session of each block is drawn, each with the same probability. N is therefore the number of
+ *     sessions that are left in the block, or 0 if the block already has its control session. N is
+ *     at least 2, because the boots that follow use the same N until the next plan.
+ *   - While `slower` holds: 1 in 2. A control session then costs nothing.
  *   - Once replay was shown to gain time: 1 in 101. A control session loses the gain of one
- *     session, so it costs 1 % of the gain of the other hundred.
+ *     session, so it costs 1 % of the gain of the other hundred. An exact recording costs the
+ *     same, so it is followed by 101 sessions without a control session.
  *   - If a login without replay takes over 10 seconds: no control session within two days of the
  *     last one. */
 uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now);

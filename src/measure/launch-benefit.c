@@ -94,6 +94,21 @@ static void count_left_out(const Starts *s, LaunchBenefits *b)
         }
 }
 
+/* Counts the starts for the draw of control starts: at most one for each boot, because all starts
+ * of an application in a boot are drawn together. */
+static void count_starts(const Starts *s, LaunchBenefits *b)
+{
+    for (size_t i = 0; i < s->records->n; i++) {
+        const LaunchRecord *x = &s->records->items[i];
+
+        if (s->exclusions[i] != LAUNCH_EXCLUSION_AGAIN)
+            benefit_count(
+                    &b->items[s->applications[i]].benefit,
+                    s->exclusions[i] == LAUNCH_EXCLUSION_NONE && x->replayed == LAUNCH_REPLAYED,
+                    x->replayed == LAUNCH_CONTROL ? SESSION_CONTROL : 0, x->start_realtime_usec);
+    }
+}
+
 static size_t n_starts(const LaunchBenefit *b)
 {
     return b->benefit.effect.n_replayed + b->benefit.effect.n_control;
@@ -119,6 +134,7 @@ static int compute(Starts *s, usec_t now, LaunchBenefits *b)
         CHECK(benefit_judge(s->v, s->times, s->n, now, &b->items[i].benefit));
     }
     count_left_out(s, b);
+    count_starts(s, b);
     return 0;
 }
 

@@ -18,11 +18,11 @@ unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb)
     return n <= usual_kb / 2 ? n : 0;
 }
 
-bool exact_recording_is_due(Policy policy, uint64_t n_replayed, usec_t recorded, usec_t exact,
-                            usec_t now)
+bool exact_recording_is_due(const ExactRecordingFacts *f, usec_t now)
 {
-    return (policy == POLICY_GATE || policy == POLICY_CONCURRENT) &&
-           n_replayed >= EXACT_RECORDING_REPLAYED && recorded > 0 &&
-           now < recorded + EXACT_RECORDING_SEEN_USEC &&
-           (exact == 0 || now >= exact + EXACT_RECORDING_USEC);
+    return (f->policy == POLICY_GATE || f->policy == POLICY_CONCURRENT) && f->drawn &&
+           f->n_replayed >= EXACT_RECORDING_REPLAYED && f->recorded > 0 &&
+           now < f->recorded + EXACT_RECORDING_SEEN_USEC &&
+           (f->exact == 0 || (now >= f->exact + EXACT_RECORDING_USEC &&
+                              (!f->shown || f->n_replayed_since > EXACT_RECORDING_DISTANCE)));
 }

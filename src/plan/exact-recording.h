@@ -29,9 +29,21 @@ unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb);
  * thus first sees what replay gains, as with control sessions. */
 #define EXACT_RECORDING_REPLAYED 3U
 
-/* Returns true if the next boot is to be recorded exactly. `policy` is that of the boot pack.
- * `n_replayed` boots of the history were replayed. `recorded` and `exact` are the wall-clock times
- * of the newest recorded boot and of the newest boot that was recorded exactly, or was requested to
- * be; 0: there is none. */
-bool exact_recording_is_due(Policy policy, uint64_t n_replayed, usec_t recorded, usec_t exact,
-                            usec_t now);
+/* An exact recording takes the place of a control session (measure/benefit.h), because neither is
+ * replayed. Once replay was shown to gain time, an exact recording follows only after more replayed
+ * boots than this, so that it does not take the place of every control session. */
+#define EXACT_RECORDING_DISTANCE 200U
+
+typedef struct ExactRecordingFacts {
+    Policy policy;             /* of the boot pack */
+    uint64_t n_replayed;       /* boots of the history that were replayed */
+    uint64_t n_replayed_since; /* the same, since the newest exact recording */
+    usec_t recorded;           /* wall clock: the newest recorded boot; 0: none */
+    usec_t exact;              /* wall clock: the newest boot that was recorded exactly, or was
+                                  requested to be; 0: none */
+    bool shown;                /* replay was shown to gain time */
+    bool drawn;                /* the next boot may be a control session */
+} ExactRecordingFacts;
+
+/* Returns true if the next boot is to be recorded exactly. `now` is wall-clock time. */
+bool exact_recording_is_due(const ExactRecordingFacts *f, usec_t now);

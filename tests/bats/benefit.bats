@@ -285,6 +285,11 @@ planned() {
     [ "$(planned control_interval)" -eq 0 ]
     boots 5 10 6 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 10 ]
+    # Of the first block of ten, two sessions are over. The third is its control session.
+    boots 7 10 6 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 8 ]
+    boots 8 10 6 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 0 ]
     boots 30 10 6 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 101 ]
     boots 8 10 11 >"$HS_STATE/history.jsonl"

@@ -192,9 +192,52 @@ static void test_unknown(void **state)
     assert_int_equal(benefit_control_interval(&b, 0, START), 0);
     b = compute(5, START);
     assert_int_equal(benefit_control_interval(&b, 0, START), 10);
-    b = compute(N, START); /* no difference: the interval contains zero */
+    /* The block already has a control session. */
+    b = compute(N, START);
+    assert_int_equal(benefit_control_interval(&b, 0, START), 0);
+    assert_false(b.harmful); /* no difference: the interval contains zero */
+}
+
+/* Until the interval excludes zero, one session of each block of ten is drawn. */
+static void test_blocks(void **state)
+{
+    const size_t first = BENEFIT_UNDRAWN + 1; /* the first session is left out */
+    const uint32_t expected[] = {10, 9, 8, 7, 6, 5, 4, 3, 2, 2, 10};
+    Benefit b;
+
+    fill(5, 5);
+    for (size_t i = 0; i < N; i++) {
+        sessions[i].flags = 0;
+        strcpy(sessions[i].outcome, "done");
+    }
+    for (size_t i = 0; i < ELEMENTSOF(expected); i++) {
+        b = compute(first + i, START);
+        assert_int_equal(benefit_control_interval(&b, 0, START), expected[i]);
+    }
+    /* An exact recording takes the place of the control session, until the next block. */
+    sessions[first + 4].flags = SESSION_EXACT;
+    for (size_t i = 5; i < 10; i++) {
+        b = compute(first + i, START);
+        assert_int_equal(benefit_control_interval(&b, 0, START), 0);
+    }
+    b = compute(first + 10, START);
     assert_int_equal(benefit_control_interval(&b, 0, START), 10);
-    assert_false(b.harmful);
+}
+
+/* Once replay was shown to gain time, an exact recording is followed by 101 sessions without a
+ * control session. */
+static void test_exact_recording(void **state)
+{
+    Benefit b = {.effect = {.n_replayed = 20, .known = true, .saved_low = 0.1}};
+
+    benefit_count(&b, true, SESSION_CONTROL, START);
+    assert_int_equal(benefit_control_interval(&b, 0, START), 101);
+    benefit_count(&b, false, SESSION_CONTROL | SESSION_EXACT, START);
+    for (size_t i = 0; i < 101; i++) {
+        assert_int_equal(benefit_control_interval(&b, 0, START), 0);
+        benefit_count(&b, true, 0, START);
+    }
+    assert_int_equal(benefit_control_interval(&b, 0, START), 101);
 }
 
 /* Adds sessions of a user, one a day. One in three is a control session of about 10 s. The others
@@ -263,6 +306,8 @@ int main(void)
             cmocka_unit_test(test_delay_by_headstart),
             cmocka_unit_test(test_harm),
             cmocka_unit_test(test_unknown),
+            cmocka_unit_test(test_blocks),
+            cmocka_unit_test(test_exact_recording),
             cmocka_unit_test(test_users),
     };
 

@@ -37,19 +37,56 @@ static void once_in_four_weeks(void **state)
 {
     const usec_t hour = USEC_PER_HOUR, now = 100000 * hour, recent = now - hour;
 
-    assert_true(exact_recording_is_due(POLICY_GATE, 3, recent, 0, now));
-    assert_true(exact_recording_is_due(POLICY_CONCURRENT, 3, recent, 0, now));
-    assert_false(exact_recording_is_due(POLICY_METADATA, 3, recent, 0, now));
-    assert_false(exact_recording_is_due(POLICY_OFF, 3, recent, 0, now));
+    ExactRecordingFacts f = {.n_replayed = 3, .recorded = recent, .drawn = true};
+
+    for (f.policy = 0; f.policy < _POLICY_MAX; f.policy++)
+        assert_int_equal(exact_recording_is_due(&f, now),
+                         f.policy == POLICY_GATE || f.policy == POLICY_CONCURRENT);
+    f.policy = POLICY_GATE;
     /* A new user first sees what replay gains. */
-    assert_false(exact_recording_is_due(POLICY_GATE, 2, recent, 0, now));
+    f.n_replayed = 2;
+    assert_false(exact_recording_is_due(&f, now));
+    f.n_replayed = 3;
     /* Nothing was recorded, or nothing was recorded lately. */
-    assert_false(exact_recording_is_due(POLICY_GATE, 3, 0, 0, now));
-    assert_false(exact_recording_is_due(POLICY_GATE, 3, now - 8 * 24 * hour, 0, now));
-    assert_false(exact_recording_is_due(POLICY_GATE, 3, recent, now - 27 * 24 * hour, now));
-    assert_true(exact_recording_is_due(POLICY_GATE, 3, recent, now - 28 * 24 * hour, now));
+    f.recorded = 0;
+    assert_false(exact_recording_is_due(&f, now));
+    f.recorded = now - 8 * 24 * hour;
+    assert_false(exact_recording_is_due(&f, now));
+    f.recorded = recent;
+    f.exact = now - 27 * 24 * hour;
+    assert_false(exact_recording_is_due(&f, now));
+    f.exact = now - 28 * 24 * hour;
+    assert_true(exact_recording_is_due(&f, now));
     /* The clock was wrong when that boot was recorded. */
-    assert_false(exact_recording_is_due(POLICY_GATE, 3, recent, now + hour, now));
+    f.exact = now + hour;
+    assert_false(exact_recording_is_due(&f, now));
+}
+
+static void it_costs_no_more_than_control_sessions(void **state)
+{
+    const usec_t hour = USEC_PER_HOUR, now = 100000 * hour;
+    ExactRecordingFacts f = {.policy = POLICY_GATE,
+                             .n_replayed = 300,
+                             .n_replayed_since = 200,
+                             .recorded = now - hour,
+                             .exact = now - 28 * 24 * hour,
+                             .drawn = true};
+
+    assert_true(exact_recording_is_due(&f, now));
+    f.shown = true;
+    assert_false(exact_recording_is_due(&f, now));
+    f.n_replayed_since = 201;
+    assert_true(exact_recording_is_due(&f, now));
+    f.drawn = false;
+    assert_false(exact_recording_is_due(&f, now));
+    /* The first one follows three replayed boots. */
+    f = (ExactRecordingFacts){.policy = POLICY_GATE,
+                              .n_replayed = 3,
+                              .n_replayed_since = 3,
+                              .recorded = now - hour,
+                              .shown = true,
+                              .drawn = true};
+    assert_true(exact_recording_is_due(&f, now));
 }
 
 int main(void)
@@ -57,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_transfer_takes_half_of_the_latency),
             cmocka_unit_test(once_in_four_weeks),
+            cmocka_unit_test(it_costs_no_more_than_control_sessions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
