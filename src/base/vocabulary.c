@@ -39,7 +39,7 @@ DEFINE_TO_STRING(
 DEFINE_TABLE(PolicyReason, policy_reason, _POLICY_REASON_MAX, [POLICY_REASON_UNKNOWN] = "unknown",
              [POLICY_REASON_CONFIGURED] = "configured", [POLICY_REASON_FASTEST] = "fastest",
              [POLICY_REASON_NO_GAIN] = "no gain", [POLICY_REASON_HARMFUL] = "harmful",
-             [POLICY_REASON_MEASURED] = "measured");
+             [POLICY_REASON_MEASURED] = "measured", [POLICY_REASON_UNDECIDED] = "undecided");
 
 const char *policy_reason_to_text(PolicyReason r)
 {
@@ -54,6 +54,8 @@ const char *policy_reason_to_text(PolicyReason r)
         return "sessions without replay took less time";
     case POLICY_REASON_MEASURED:
         return "sessions with it were measured to take less time";
+    case POLICY_REASON_UNDECIDED:
+        return "the sessions so far do not show what it gains, so it stays";
     default:
         return "not known: an older version planned the pack, or did not store the reason";
     }

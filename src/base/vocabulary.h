@@ -44,6 +44,7 @@ typedef enum PolicyReason {
     POLICY_REASON_HARMFUL,    /* `off`: sessions without replay were shown to take less time */
     POLICY_REASON_MEASURED,   /* that of the pack before: sessions with it were measured to take
                                  less time */
+    POLICY_REASON_UNDECIDED,  /* that of the pack before: what it gains is not certain yet */
     _POLICY_REASON_MAX,
     _POLICY_REASON_INVALID = -EINVAL,
 } PolicyReason;

@@ -284,23 +284,57 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     j->parameters.salt = choose_stage_salt(p, stage);
 }
 
-/* Chooses the policy. A measured effect outweighs a prediction. Returns 0 or -ENOMEM. */
+/* Returns true if the devices of all volumes of the pack were measured completely. */
+static bool are_measured(const VolumeTable *t, const PackContent *c)
+{
+    for (size_t i = 0; i < c->n_volumes; i++) {
+        size_t k = 0;
+
+        while (k < t->n &&
+               (!t->volumes[k].measured || memcmp(t->volumes[k].uuid_bytes, c->volumes[i].uuid,
+                                                  sizeof(c->volumes[i].uuid)) != 0))
+            k++;
+        if (k == t->n)
+            return false;
+    }
+    return true;
+}
+
+/* Returns why the pack keeps the policy of the pack before instead of the predicted one, or
+ * POLICY_REASON_UNKNOWN if it does not. */
+static PolicyReason keep_policy(const Planning *p, const PackJob *j)
+{
+    const PackContent *c = j->content;
+
+    if ((int)j->old < 0 || j->old == c->policy)
+        return POLICY_REASON_UNKNOWN;
+    return benefit_keeps(&p->benefits[j->stage], j->old,
+                         &(BenefitPrediction){
+                                 .old_usec = c->predicted_usec[j->old],
+                                 .new_usec = c->predicted_usec[c->policy],
+                                 .measured = are_measured(&p->volumes, c),
+                         });
+}
+
+/* Chooses the policy. Measured sessions outweigh a prediction. Returns 0 or -ENOMEM. */
 static int choose_policy(const Planning *p, PackJob *j, StageMeasured measured)
 {
-    const Benefit *b = &p->benefits[j->stage];
     PackContent *c = j->content;
+    PolicyReason keeps;
     int r = plan_predict(&p->volumes, &j->parameters, j->configured, measured, c);
 
     if (r < 0 || (int)j->configured >= 0)
         return r;
-    if (benefit_is_harmful(b, j->uid)) {
+    if (benefit_is_harmful(&p->benefits[j->stage], j->uid)) {
         c->policy = POLICY_OFF;
         c->reason = POLICY_REASON_HARMFUL;
-    } else if ((int)j->old >= 0 && j->old != c->policy &&
-               benefit_keeps(b, j->old, c->predicted_usec[j->old], c->predicted_usec[c->policy])) {
-        r = plan_predict(&p->volumes, &j->parameters, j->old, measured, c);
-        c->reason = POLICY_REASON_MEASURED;
+        return 0;
     }
+    keeps = keep_policy(p, j);
+    if (keeps == POLICY_REASON_UNKNOWN)
+        return 0;
+    r = plan_predict(&p->volumes, &j->parameters, j->old, measured, c);
+    c->reason = keeps;
     return r;
 }
 

@@ -302,12 +302,17 @@ const char *replay_off_to_text(Stage stage, const char *reason,
     return buf;
 }
 
-bool benefit_keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec)
+PolicyReason benefit_keeps(const Benefit *b, Policy old, const BenefitPrediction *p)
 {
-    if (b->policy != old || !b->effect.known || b->effect.saved_low <= 0)
-        return false;
-    return old_usec == 0 || new_usec == 0 ||
-           (double)new_usec > BENEFIT_REPLACED_SHARE * (double)old_usec;
+    const Effect *e = &b->effect;
+    bool shown = e->known && e->saved_low > 0;
+
+    if (b->policy != old || shows_harm(e) || (!shown && e->n_replayed < BENEFIT_UNDRAWN))
+        return POLICY_REASON_UNKNOWN;
+    if (p->measured && p->old_usec > 0 && p->new_usec > 0 &&
+        (double)p->new_usec <= BENEFIT_REPLACED_SHARE * (double)p->old_usec)
+        return POLICY_REASON_UNKNOWN;
+    return shown ? POLICY_REASON_MEASURED : POLICY_REASON_UNDECIDED;
 }
 
 /* Returns how many sessions are left in the present block, but at least 2, or 0 if the block

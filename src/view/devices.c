@@ -216,6 +216,7 @@ void devices_apply(const DeviceRecord *d, Volume *v)
             v->device_class = DEVICE_CLASS_UNKNOWN;
     }
     v->profile = e.profile;
+    v->measured = !device_probe_wanted(&d->samples);
     log_debug("headstart: %s: %.1f MB/s, latency %.0f us, depth %u, seeks %.0f to %.0f us and half "
               "a rotation of %.0f us%s",
               v->device, e.profile.rate_bytes_per_usec, e.profile.fixed_usec, e.profile.depth,

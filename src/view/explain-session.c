@@ -133,10 +133,10 @@ static const char *why(const Explanation *x)
 {
     const SessionRecord *s = &x->session;
 
-    if (strcmp(s->outcome, "control") == 0)
-        return "a control session: replay was off to measure what it saves";
     if (s->flags & SESSION_LIGHT)
         return "the policy is off, so the boot was not recorded either";
+    if (strcmp(s->outcome, "control") == 0)
+        return "a control session: replay was off to measure what it saves";
     if (strcmp(s->outcome, "disabled") == 0)
         return "headstart=0 was on the kernel command line";
     if (!*s->outcome && s->flags & SESSION_EXACT)

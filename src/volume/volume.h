@@ -36,6 +36,8 @@ typedef struct Volume {
     bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets the profile of the class */
+    bool measured;            /* the profile comes from a complete measurement; not set by the
+                                 reader */
     Encryption encryption;    /* of the devices below it */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the backing device info (bdi) of this filesystem */

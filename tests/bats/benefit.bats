@@ -318,9 +318,20 @@ planned() {
     [ "$(planned policy)" = "$other" ]
     rm "$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
     cp "$HS_STATE/boot.pack" "$HS_TMP/other.pack"
-    # Sessions with that policy take less time, but there is no interval yet.
-    boots 3 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    # Fewer than three sessions with that policy can be compared.
+    boots 4 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
     [ "$(planned policy)" = "$best" ]
+    # There are three, but there is no interval yet, or it contains zero.
+    cp "$HS_TMP/other.pack" "$HS_STATE/boot.pack"
+    boots 5 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = "$other" ]
+    [ "$(planned reason)" = undecided ]
+    boots 30 10 10 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = "$other" ]
+    [ "$(planned reason)" = undecided ]
+    # It becomes `off` only when the interval lies below zero.
+    boots 40 10 11 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = off ]
     cp "$HS_TMP/other.pack" "$HS_STATE/boot.pack"
     boots 30 10 6 | jq -c --arg p "$other" '.policy = $p' >"$HS_STATE/history.jsonl"
     [ "$(planned policy)" = "$other" ]

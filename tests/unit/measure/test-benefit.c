@@ -113,18 +113,44 @@ static void test_automatic_logins(void **state)
     assert_int_equal(e[N - 2], EXCLUSION_NONE);
 }
 
+static PolicyReason keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec)
+{
+    return benefit_keeps(b, old, &(BenefitPrediction){old_usec, new_usec, true});
+}
+
 static void test_keeps(void **state)
 {
     Benefit b = {.policy = POLICY_GATE, .effect = {.known = true, .saved_low = 0.1}};
 
-    assert_true(benefit_keeps(&b, POLICY_GATE, 1000, 900));
-    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 800));
-    assert_true(benefit_keeps(&b, POLICY_GATE, 0, 800));
-    assert_false(benefit_keeps(&b, POLICY_CONCURRENT, 1000, 900));
-    b.effect.saved_low = 0;
-    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 900));
-    b.effect = (Effect){.saved_low = 0.1};
-    assert_false(benefit_keeps(&b, POLICY_GATE, 1000, 900));
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_MEASURED);
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 800), POLICY_REASON_UNKNOWN);
+    assert_int_equal(keeps(&b, POLICY_GATE, 0, 800), POLICY_REASON_MEASURED);
+    assert_int_equal(keeps(&b, POLICY_CONCURRENT, 1000, 900), POLICY_REASON_UNKNOWN);
+    /* Without a complete measurement of the devices, a prediction replaces no measured policy. */
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE, &(BenefitPrediction){1000, 100, false}),
+                     POLICY_REASON_MEASURED);
+}
+
+/* Without an interval that excludes zero, a policy stays as well, once its sessions are compared.
+ */
+static void test_keeps_undecided(void **state)
+{
+    Benefit b = {.policy = POLICY_GATE, .effect = {.n_replayed = 3}};
+
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNDECIDED);
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 0), POLICY_REASON_UNDECIDED);
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 800), POLICY_REASON_UNKNOWN);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE, &(BenefitPrediction){1000, 100, false}),
+                     POLICY_REASON_UNDECIDED);
+    assert_int_equal(keeps(&b, POLICY_CONCURRENT, 1000, 900), POLICY_REASON_UNKNOWN);
+    /* The interval contains zero, or lies below zero. */
+    b.effect = (Effect){.n_replayed = 30, .known = true, .saved_low = -0.1, .saved_high = 0.2};
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNDECIDED);
+    b.effect.saved_high = -0.05;
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNKNOWN);
+    /* A change discards two sessions only. */
+    b.effect = (Effect){.n_replayed = 2};
+    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNKNOWN);
 }
 
 static void test_gain(void **state)
@@ -301,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_automatic_logins),
             cmocka_unit_test(test_keeps),
+            cmocka_unit_test(test_keeps_undecided),
             cmocka_unit_test(test_exclusions),
             cmocka_unit_test(test_gain),
             cmocka_unit_test(test_delay_by_headstart),
