@@ -61,9 +61,11 @@ measure() {
     grep -qE '^\| mixture \| [01]\.[0-9]{3}' <<<"$output"
 }
 
-@test "measure-benefit prints a row for each effect" {
+@test "measure-benefit prints a row for each effect, and fails if a limit is missed" {
+    local n_missed
     measure benefit 2
-    [ "$status" -eq 0 ]
+    n_missed=$(sed -n 's/^measure-benefit: \([0-9]*\) of 15 scenarios miss a limit$/\1/p' <<<"$output")
+    [ "$status" -eq $((n_missed > 0)) ]
     [ "$(grep -cE '^\| [-+][0-9]+ % \|' <<<"$output")" -ge 10 ]
 }
 
