@@ -106,9 +106,9 @@ device() {
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
-        --arg outcome "$4" --argjson resident "$5" --argjson held "${6:-null}" --arg end "${7:-swept}" '{policy: $policy,
+        --arg outcome "$4" --argjson resident "$5" --argjson held "${6:-null}" --arg until "${7:-swept}" '{policy: $policy,
         outcome: $outcome, resident: $resident, start_realtime_usec: $start, duration_usec: $takes,
-        data_bytes: 100000000} + if $held then {held_usec: $held, hold_end: $end} else {} end' \
+        data_bytes: 100000000} + if $held then {held_usec: $held, hold_end: $until} else {} end' \
         >"$HS_TMP/system/run/headstart/replay-boot.json"
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
 }
