@@ -72,6 +72,10 @@ END
 
 @test "every number in the text of status equals that of an independent computation" {
     local kind n
+    # Without launch replay the text would say only that it is off.
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HEADSTART_SYSTEM_ROOT/etc/headstart"
+    printf '[Session]\nLaunchReplay=yes\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
     for kind in old harm one-user; do
         for n in 0 1 20 150 600; do
             "$CHECK_BENEFIT" make 1 $n $kind >"$HS_STATE/history.jsonl"

@@ -158,7 +158,11 @@ static void add_metadata(PackContentVolume *s, const Volume *v)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
     Ext2Metadata *m = NULL;
-    int r = ext2_metadata_open_volume(v, &m);
+    Volume system = *v;
+    int r;
+
+    system.of_system = true; /* the metadata of a loop device is not parsed otherwise */
+    r = ext2_metadata_open_volume(&system, &m);
 
     if (r < 0)
         errx(1, "%s: %s", v->device, strerror(-r));
