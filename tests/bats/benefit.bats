@@ -312,8 +312,11 @@ planned() {
     local best other
     record_app
     hs learn --quiet
+    # On battery the disk is not measured. Each measurement could change the predicted times.
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
-    mkdir -p "$HEADSTART_SYSTEM_ROOT/etc/headstart"
+    mkdir -p "$HEADSTART_SYSTEM_ROOT"/{etc/headstart,sys/class/power_supply/BAT0}
+    echo Battery >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/type"
+    echo Discharging >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/status"
     best=$(planned policy)
     other=gate
     [[ $best != gate ]] || other=concurrent

@@ -24,18 +24,21 @@ END
 fake_start() {
     # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
     # coprocess has already set them. The previous coprocess is therefore ended before the next one
-    # starts.
-    [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
+    # starts, and the process ID and the descriptors are kept in variables of their own.
+    [ -z "${FAKE_PID-}" ] || hs_kill "$FAKE_PID"
+    [ -z "${FAKE_IN-}" ] || exec {FAKE_IN}>&- {FAKE_OUT}<&-
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
-    hs_defer hs_kill "$FAKE_IO_PID"
+    FAKE_PID=$FAKE_IO_PID
+    exec {FAKE_IN}>&"${FAKE_IO[1]}" {FAKE_OUT}<&"${FAKE_IO[0]}"
+    hs_defer hs_kill "$FAKE_PID"
 }
 
 # fake COMMAND…: sends a command to tool-fake-logind and waits until it is done.
 fake() {
     local answer
-    echo "$*" >&"${FAKE_IO[1]}"
-    read -r -t 10 answer <&"${FAKE_IO[0]}"
+    echo "$*" >&"$FAKE_IN"
+    read -r -t 10 answer <&"$FAKE_OUT"
     [ "$answer" = "done" ] || {
         echo "# fake $*: $answer $(cat "$HS_TMP/fake.log")" >&2
         return 1

@@ -462,7 +462,7 @@ a_boot() {
     fake finished
     now_says "Waiting for a login" 20
     recorder_stop
-    hs_kill "$FAKE_IO_PID"
+    hs_kill "$FAKE_PID"
 }
 
 @test "a userspace reboot: the boot is marked as one from warm caches" {
