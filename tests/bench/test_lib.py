@@ -461,6 +461,30 @@ class Packages(Temporary):
         with self.assertRaisesRegex(BenchError, "no unit"):
             Package("/none", self.directory / "empty").enabled()
 
+    def test_a_removed_package_leaves_only_what_the_system_has_written(self):
+        def tree():
+            return sorted(str(p.relative_to(root)) for p in root.rglob("*"))
+
+        stage, root = self.directory / "stage", self.directory / "root"
+        package = Package("/none", stage)
+        for name, text in (("usr/lib/systemd/system-preset/90-headstart.preset", "enable a.service\n"),
+                           ("usr/lib/systemd/system/a.service", "[Install]\nWantedBy=sysinit.target\n"),
+                           ("usr/lib/systemd/system/user@.service.d/a.conf", ""), ("usr/libexec/a/b", "")):
+            (stage / name).parent.mkdir(parents=True, exist_ok=True)
+            (stage / name).write_text(text)
+        wants = root / "etc/systemd/system/sysinit.target.wants"
+        (root / "usr/lib/systemd/system").mkdir(parents=True)
+        wants.mkdir(parents=True)
+        (wants / "other.service").symlink_to("/usr/lib/systemd/system/other.service")
+        before = tree()
+        package.install(root)
+        self.assertTrue((wants / "a.service").is_symlink())
+        for name in ("var/lib/headstart/model.json", "etc/headstart/headstart.conf.d/x.conf", "usr/libexec/c"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).touch()
+        package.remove(root)
+        self.assertEqual(tree(), sorted([*before, "usr/libexec", "usr/libexec/c", "var", "var/lib"]))
+
     def test_the_fingerprint_tells_names_modes_and_contents_apart(self):
         package, file = self.make(), self.directory / "usr/file"
         seen = {package.fingerprint()}

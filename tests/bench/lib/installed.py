@@ -9,9 +9,9 @@ import time
 
 from .commands import BenchError, run
 from .inside import Inside
+from .package import STATE
 from .variants import Variant
 
-STATE = "var/lib/headstart"
 USER_PACK = "login@1000"  # the UID of the bench's user (lib/tree.py)
 
 # Learning runs at idle priority: on a busy machine it takes long.

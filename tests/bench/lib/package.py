@@ -1,8 +1,10 @@
 """Puts the files that a build directory installs into a Debian tree, as a package would."""
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 from .commands import BenchError, need, run
@@ -15,6 +17,9 @@ CONTAINER_CONDITION = "ConditionVirtualization=!container"
 HIDES_BOOT_ID = {"ProtectProc=invisible", "ProtectKernelTunables=yes", "ProtectControlGroups=yes"}
 
 
+STATE, CONFIGURATION = "var/lib/headstart", "etc/headstart"
+
+
 class Package:
     """The files that `meson install` puts below `stage`, a directory that this class makes. With
     `own_boot_id` the units see the boot id of their machine, and not that of the host."""
@@ -23,6 +28,7 @@ class Package:
         self.builddir, self.stage = Path(builddir), Path(stage)
         self.dropped = {CONTAINER_CONDITION} | (HIDES_BOOT_ID if own_boot_id else set())
         self.options = {}
+        self._made = []  # directories that install() has made, the parents first
 
     def make(self):
         """Installs into the stage directory, and removes the settings in `dropped` from the units.
@@ -83,5 +89,20 @@ class Package:
 
     def install(self, root):
         """Copies the files into the tree and enables the units, as the package's scripts do."""
+        inside = (path.relative_to(self.stage) for path in sorted(self.stage.rglob("*")) if path.is_dir())
+        self._made = [path for path in inside if not (root / path).exists()]
         run("cp", "-a", "--no-preserve=timestamps", "--no-target-directory", self.stage, root)
         run("systemctl", f"--root={root}", "--quiet", "enable", *self.enabled())
+
+    def remove(self, root):
+        """Takes back what install() has done, and removes headstart's configuration and state, as
+        purging the package would. Whatever else the system has written since then remains."""
+        run("systemctl", f"--root={root}", "--quiet", "disable", *self.enabled())
+        for path in self.stage.rglob("*"):
+            if not path.is_dir() or path.is_symlink():
+                (root / path.relative_to(self.stage)).unlink(missing_ok=True)
+        for path in (STATE, CONFIGURATION):
+            shutil.rmtree(root / path, ignore_errors=True)
+        for path in reversed(self._made):
+            with contextlib.suppress(OSError):  # the system has put something into it
+                (root / path).rmdir()

@@ -5,7 +5,8 @@ compares this prediction with the measured boots."""
 import json
 
 from .commands import run
-from .installed import STATE, Installed, configure
+from .installed import Installed, configure
+from .package import STATE
 
 LEARNED = Installed.name
 
