@@ -896,7 +896,7 @@ with_words() {
 }
 
 @test "--timeout: a replay whose pack hangs ends then, and the status says that it failed" {
-    local pid
+    local pid status=0
     hung_disk --policy=gate
     listen
     cp "$PACK" "$HS_MNT/pack"
@@ -910,7 +910,9 @@ with_words() {
     hs_wait 10 jq -e '.outcome == "failed" and .files == 0' "$HS_TMP/status.json"
     grep -q "the pack could not be read in time" "$HS_TMP/error"
     kill -CONT $DISKSIM
-    run -1 wait $pid
+    # `run` waits in a subshell, which knows the process only if it has ended already.
+    wait $pid || status=$?
+    [ $status -eq 1 ]
     # A pack that cannot be used.
     head -c 100 /dev/urandom >"$HS_TMP/random"
     rm "$HS_TMP/status.json"
