@@ -319,6 +319,34 @@ commits() {
     full_check
 }
 
+# full_step STATUS TAP-LINE…: runs tests/full booted of the scratch repository with a bats that prints these lines.
+# The step must end with that status.
+full_step() {
+    local expected=$1
+    shift
+    printf '#!/bin/sh\ncat <<"EOF"\n%s\nEOF\n' "$(IFS=$'\n' && echo "$*")" >"$HS_TMP/bin/bats"
+    PATH=$HS_TMP/bin:$PATH run "$HS_TMP/repository/tests/full" booted
+    echo "$output"
+    [ "$status" -eq "$expected" ]
+}
+
+@test "a step of tests/full with a skipped test has not passed" {
+    need_command git
+    unset "${!GIT_@}"
+    local result=$HS_TMP/repository/tests/full-result
+    mkdir -p "$HS_TMP/repository/tests" "$HS_TMP/bin"
+    cp tests/full "$HS_TMP/repository/tests"
+    git -C "$HS_TMP/repository" init --quiet --initial-branch=main
+    commits 1
+    touch "$HS_TMP/bin/bats" && chmod +x "$HS_TMP/bin/bats"
+    full_step 0 1..2 "ok 1 one" "ok 2 other"
+    grep -q '^booted .* passed ok 2 other$' "$result"
+    full_step 1 1..2 "ok 1 one # skip not built: headstart" "ok 2 other"
+    grep -q '^booted .* failed ok 2 other$' "$result"
+    full_step 1 1..2 "ok 1 one # skip not built: headstart" "ok 2 other # skip not built: headstart"
+    grep -q '^booted .* failed ok 2 other # skip' "$result"
+}
+
 @test "each hop of docs/flows.md is a function of the file that it names, and no flow has one twice" {
     local flow function file bad=0 n=0
     # FLOW FUNCTION FILE for each hop; FLOW is the number of the section
