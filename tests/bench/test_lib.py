@@ -57,9 +57,9 @@ class Benefit(unittest.TestCase):
                     self.sample("boot", "installed", 9.5),
                     *(self.sample("boot", "installed", s, "done", "gate") for s in (4, 5, 6))]
         history = [{"stage": "boot", "flags": ["control"], "outcome": "control", "policy": "gate",
-                    "ready_usec": 20000000},
+                    "ready_usec": 21000000, "early_usec": 1000000},
                    {"stage": "boot", "flags": [], "outcome": "done", "policy": "gate",
-                    "ready_usec": 10000000},
+                    "ready_usec": 10000000, "early_usec": 2000000},
                    {"stage": "boot", "flags": [], "policy": "off", "ready_usec": 1},
                    {"stage": "login", "flags": [], "policy": "idle", "outcome": "done"}]
         shown = {"stage": "boot", "known": True, "saved": 0.45, "saved_low": 0.4,
