@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/journal.h"
+#include "base/last-control.h"
 #include "base/log.h"
 #include "cli/capability.h"
 #include "cli/models.h"
@@ -448,6 +449,9 @@ static int write_pack(const Planning *p, const PackJob *j)
     }
     if (r < 0)
         return cli_error(r, "%s/" STATE_IDLE_BOOT ": %m", p->c->state);
+    r = j->stage == STAGE_BOOT ? last_control_remove(p->state_fd) : 0;
+    if (r < 0)
+        return cli_error(r, "%s/" LAST_CONTROL_FILE ": %m", p->c->state);
     return j->stage == STAGE_BOOT ? request_exact_recording(p, j) : 0;
 }
 

@@ -4,6 +4,7 @@
  * belongs to one stage or user. */
 
 #include "base/directory.h"
+#include "base/last-control.h"
 #include "command/cli-state.h"
 #include "command/systemctl.h"
 #include "measure/history.h"
@@ -117,8 +118,9 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     bool pack = has_suffix(name, ".pack");
     int r;
 
-    if (!pack && strcmp(name, STATE_IDLE_BOOT) != 0 && !has_suffix(name, ".pack.bad") &&
-        !has_suffix(name, ".tmp") && strcmp(name, STATE_MODEL ".bad") != 0 &&
+    if (!pack && strcmp(name, STATE_IDLE_BOOT) != 0 && strcmp(name, LAST_CONTROL_FILE) != 0 &&
+        !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
+        strcmp(name, STATE_MODEL ".bad") != 0 &&
         (is_partial(f) || (strncmp(name, STATE_RERECORD, strlen(STATE_RERECORD)) != 0 &&
                            strcmp(name, STATE_REFRESH) != 0)))
         return 0;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/early-delay.h"
 #include "base/kernel.h"
+#include "base/last-control.h"
 #include "base/log.h"
 #include "base/rooted.h"
 #include "measure/history.h"
@@ -242,6 +243,19 @@ static void append(const EndedStage *e, int state_fd, const SessionRecord *s)
     report_failure(e, s->stage, r);
 }
 
+/* Prevents further control sessions until the planner has seen this one. */
+static void note_control(const EndedStage *e, int state_fd, const SessionRecord *s)
+{
+    int r;
+
+    if (!(s->flags & (SESSION_CONTROL | SESSION_EXACT)) ||
+        strlen(s->boot_id) != KERNEL_BOOT_ID_SIZE - 1)
+        return;
+    r = last_control_write(state_fd, s->boot_id);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s/" LAST_CONTROL_FILE ": %m, ignoring", e->state);
+}
+
 void session_history_append_light(const EndedStage *e)
 {
     SessionRecord s = session_record_empty(STAGE_BOOT);
@@ -300,4 +314,5 @@ void session_history_append(const EndedStage *e)
     }
     add_usage(e, fd, &s);
     append(e, fd, &s);
+    note_control(e, fd, &s);
 }

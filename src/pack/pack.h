@@ -29,7 +29,8 @@
  *
  * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
  * whether the boot is a control session. The boot is a control session if control_interval != 0 and
- * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
+ * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0, unless
+ * another boot was one since the pack was planned (base/last-control.h).
  *
  * The state directory stores a pack as one gzip member around this format (state/packs.h).
  *

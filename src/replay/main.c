@@ -216,20 +216,13 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
     return 1;
 }
 
-static bool is_control_session(const Pack *p)
-{
-    char id[KERNEL_BOOT_ID_SIZE];
-
-    return kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(p, id);
-}
-
 /* Decides what the replay does, before anything is done. */
-static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
+static ReplayOutcome decide(const Arguments *a, const LoadedPack *p, Policy policy)
 {
     if (!a->force && kernel_command_line_has(AT_FDCWD, "headstart=0"))
         return REPLAY_OUTCOME_DISABLED;
     /* --policy= replays in a control session too. */
-    if (!a->force && (int)a->policy < 0 && is_control_session(p))
+    if (!a->force && (int)a->policy < 0 && p->is_control)
         return REPLAY_OUTCOME_CONTROL;
     if (policy == POLICY_OFF)
         return REPLAY_OUTCOME_OFF;
@@ -438,7 +431,7 @@ static int run(Arguments *a)
     report.reason =
             (int)a->policy >= 0 ? POLICY_REASON_CONFIGURED : (PolicyReason)p.pack.header->reason;
     p.ready_sent = p.ready_sent || settled;
-    report.outcome = decide(a, &p.pack, report.policy);
+    report.outcome = decide(a, &p, report.policy);
     report.status = status = status_path(a, report.stage);
 
     if (report.outcome == REPLAY_OUTCOME_DRY_RUN)

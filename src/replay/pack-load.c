@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/compressed-file.h"
 #include "base/journal.h"
+#include "base/last-control.h"
 #include "base/log.h"
 #include "replay/notify.h"
 
@@ -50,6 +51,7 @@ static int refuse(int error, const char *path, const char *reason)
 static int read_pack(const char *path, LoadedPack *ret)
 {
     _cleanup_free_ char *buf = NULL;
+    char id[KERNEL_BOOT_ID_SIZE];
     const char *reason = NULL;
     size_t size;
     int r = compressed_file_read(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size, &reason);
@@ -65,6 +67,8 @@ static int read_pack(const char *path, LoadedPack *ret)
         return refuse(r, path, size == 0 ? "empty file" : reason);
     ret->path = path;
     ret->buf = TAKE_PTR(buf);
+    ret->is_control = kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(&ret->pack, id) &&
+                      !last_control_is_other_boot(path, id);
     return 0;
 }
 

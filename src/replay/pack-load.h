@@ -16,6 +16,8 @@ typedef struct LoadedPack {
     char *buf;        /* the buffer into which `pack` points */
     Pack pack;
     bool ready_sent; /* READY=1 was sent before the pack was loaded */
+    bool is_control; /* the pack draws a control session for this boot (pack_is_control()), and no
+                        other boot was one since the pack was planned (base/last-control.h) */
 } LoadedPack;
 
 void loaded_pack_done(LoadedPack *p);

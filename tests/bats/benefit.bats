@@ -289,6 +289,12 @@ planned() {
     [ "$(planned control_interval)" -eq 0 ]
     boots 5 10 6 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 10 ]
+    # The new packs know the last control session, so another boot may be the next one.
+    echo 0123456789abcdef0123456789abcdef >"$HS_STATE/last-control"
+    hs plan --quiet --dry-run --root="$HS_MNT" >/dev/null
+    [ -e "$HS_STATE/last-control" ]
+    [ "$(planned control_interval)" -eq 10 ]
+    [ ! -e "$HS_STATE/last-control" ]
     # Of the first block of ten, two sessions are over. The third is its control session.
     boots 7 10 6 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 8 ]

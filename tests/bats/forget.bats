@@ -44,7 +44,7 @@ traces_of() { # uid
     recorded 4
     hs rerecord --quiet
     # These are files that killed writers leave, and requests.
-    touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted"
+    touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted" "$HS_STATE/last-control"
     run -0 hs forget
     [[ $output == "Deleted: 5 traces, 4 packs, and the model." ]]
     [ "$(cd "$HS_STATE" && find . -type f)" = ./notes ]

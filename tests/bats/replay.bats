@@ -505,6 +505,29 @@ replay_subvolume() {
     [[ $output == *"skipped 0" ]]
 }
 
+@test "after a control session in another boot there is none until the next plan" {
+    local noted=$HS_TMP/last-control id
+    id=$(tr -d - </proc/sys/kernel/random/boot_id)
+    "$MKPACK" --control=1 "$PACK" </dev/null
+    # The sessions of one boot are all control sessions. A damaged file has no effect.
+    for x in "$id" "" "$id$id" "${id::31}" "${id::31}/" "${id^^}X"; do
+        echo "$x" >"$noted"
+        run -0 replay "$PACK"
+        [[ $output == *"nothing replayed: a control session" ]]
+    done
+    printf '%s' 0123456789abcdef0123456789abcdef >"$noted" # a torn write
+    run -0 replay "$PACK"
+    [[ $output == *"nothing replayed: a control session" ]]
+    echo 0123456789abcdef0123456789abcdef >"$noted"
+    run -0 replay "$PACK"
+    [[ $output == *"skipped 0" ]]
+    (cd "$HS_TMP" && "$HEADSTART_REPLAY" "${PACK##*/}") >"$HS_TMP/said"
+    grep -q "skipped 0" "$HS_TMP/said"
+    ln -sf /dev/zero "$noted"
+    run -0 replay "$PACK"
+    [[ $output == *"nothing replayed: a control session" ]]
+}
+
 @test "the status of a login is for root only" {
     "$MKPACK" --control=1 "$PACK" </dev/null
     run -0 replay --status="$HS_TMP/status.json" "$PACK"

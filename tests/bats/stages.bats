@@ -188,6 +188,20 @@ uid_of() {
         <<<"$output"
 }
 
+@test "the boot of a control session is noted, that of a session with replay is not" {
+    local outcome
+    bus_start
+    mkdir -p "$HS_RUN"
+    for outcome in done control; do
+        [ ! -e "$HS_STATE/last-control" ]
+        echo '{"pack":"x","stage":"boot","policy":"gate","outcome":"'$outcome'","duration_usec":5,"files":3,"data_bytes":4096}' \
+            >"$HS_RUN/replay-boot.json"
+        a_boot
+    done
+    [ "$(<"$HS_STATE/last-control")" = "$(tr -d - </proc/sys/kernel/random/boot_id)" ]
+    [ "$(stat -c %a "$HS_STATE/last-control")" = 600 ]
+}
+
 @test "a boot that is not recorded has a line with the times of the system manager, once" {
     mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_RUN"
     printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \
