@@ -160,8 +160,6 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
             {NULL, "hit_files", CELL_COUNT},
             {NULL, "waste_files", CELL_COUNT},
             {NULL, "miss_files", CELL_COUNT},
-            {NULL, "replay_usec", CELL_TIMESPAN},
-            {NULL, "replay_bytes", CELL_BYTES},
             {0},
     };
     const LaunchRecords *l = &h->records;
@@ -178,9 +176,7 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
                   x->application, known(x->boot_id),
                   x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN, known(x->kernel),
                   policy_to_string(x->policy), usage_source_to_string(u->source), u->hit_files,
-                  u->waste_files, u->miss_files,
-                  x->replay_usec > 0 ? x->replay_usec : COUNT_UNKNOWN,
-                  x->replay_usec > 0 ? x->replay_bytes : COUNT_UNKNOWN);
+                  u->waste_files, u->miss_files);
     }
     if (c->json == JSON_OFF && table_n_rows(t) == 0) {
         if (!c->quiet)

@@ -470,12 +470,6 @@ bool prefetcher_replays_launches(const Prefetcher *p)
     return p && p->launches;
 }
 
-size_t prefetcher_launch_readings(const Prefetcher *p,
-                                  LaunchReading ret[static LAUNCH_READINGS_MAX])
-{
-    return p ? launch_thread_readings(p->launches, ret) : 0;
-}
-
 Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;

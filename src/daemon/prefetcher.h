@@ -8,7 +8,6 @@
  * the state directory). Both signals must be blocked. */
 
 #include "record/recorder.h"
-#include "session/launch-thread.h"
 
 /* All strings are borrowed. */
 typedef struct PrefetcherOptions {
@@ -31,10 +30,6 @@ unsigned prefetcher_trace_flags(const Prefetcher *p);
 
 /* Returns true if the prefetcher replays the launch sets of applications that start. */
 bool prefetcher_replays_launches(const Prefetcher *p);
-
-/* Calls launch_thread_readings(). Returns 0 if p is NULL. */
-size_t prefetcher_launch_readings(const Prefetcher *p,
-                                  LaunchReading ret[static LAUNCH_READINGS_MAX]);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
  * NULL. */

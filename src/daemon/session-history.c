@@ -184,28 +184,6 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
                         stage_to_string(s->stage));
 }
 
-/* The record of a start has the time of the process, and the reading that of its event. */
-#define READING_TOLERANCE_USEC USEC_PER_SEC
-
-/* Adds how long the launch set was read at this start, and how many bytes. */
-static void add_reading(const EndedStage *e, LaunchRecord *l)
-{
-    const uint64_t application = launch_pack_hash(l->application);
-    const usec_t from =
-            l->start_realtime_usec - MIN(l->start_realtime_usec, READING_TOLERANCE_USEC);
-    const usec_t until = l->start_realtime_usec + l->took_usec;
-
-    for (size_t i = 0; i < e->n_readings; i++) {
-        const LaunchReading *r = &e->readings[i];
-
-        if (r->key.uid == l->uid && r->key.application == application &&
-            r->begun_realtime_usec >= from && r->begun_realtime_usec <= until) {
-            l->replay_usec = r->took_usec;
-            l->replay_bytes = r->bytes;
-        }
-    }
-}
-
 /* Adds what is known of the application's launch set: its policy, how the start used it, and
  * whether it was replayed. LAUNCH_CONTROL means that it was not replayed because this is a control
  * session. LAUNCH_NOT_REPLAYED means that there is no such set, that its policy is `off`, or that
@@ -221,7 +199,6 @@ static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
     l->policy = (Policy)p.header->policy;
     if (e->launches && l->policy != POLICY_OFF)
         l->replayed = pack_is_control(&p, t->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
-    add_reading(e, l);
     if (pack_usage_compare_start(&p, t, l->trace_application,
                                  l->start_realtime_usec - t->start_realtime, l->took_usec, NULL,
                                  NULL, &l->usage) < 0)

@@ -6,7 +6,6 @@
 
 #include "daemon/stages.h"
 #include "measure/machine-counters.h"
-#include "session/launch-thread.h"
 #include "trace/trace.h"
 
 /* The stage that ended. */
@@ -22,8 +21,6 @@ typedef struct EndedStage {
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
     bool exact;         /* an exact recording was requested */
     bool launches;      /* launch replay was on */
-    LaunchReading readings[LAUNCH_READINGS_MAX]; /* of launch sets, in the session */
-    size_t n_readings;
 } EndedStage;
 
 /* Appends a boot that was not recorded, because it was over before headstartd started: with the

@@ -185,10 +185,6 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
         json_writer_add_string(&w, "policy", policy_to_string(l->policy));
     if (l->usage.source != USAGE_NONE)
         pack_usage_write(&l->usage, &w);
-    if (l->replay_usec > 0) {
-        json_writer_add_u64(&w, "replay_usec", l->replay_usec);
-        json_writer_add_u64(&w, "replay_bytes", l->replay_bytes);
-    }
     return json_writer_finish_line(&w, ret, ret_size);
 }
 
@@ -214,10 +210,6 @@ static int read_newer_members(json_object *o, LaunchRecord *l)
     }
     if (json_object_object_get_ex(o, "usage", NULL))
         CHECK(pack_usage_read(o, &l->usage));
-    if (json_object_object_get_ex(o, "replay_usec", NULL) &&
-        (json_get_u64(o, "replay_usec", UINT64_MAX / 4, &l->replay_usec) < 0 ||
-         json_get_u64(o, "replay_bytes", UINT64_MAX / 4, &l->replay_bytes) < 0))
-        return -EBADMSG;
     return json_object_object_get_ex(o, "packages_usec", NULL) &&
                            json_get_u64(o, "packages_usec", UINT64_MAX - 1, &l->packages_usec) < 0
                    ? -EBADMSG

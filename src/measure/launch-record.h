@@ -33,9 +33,7 @@ typedef struct LaunchRecord {
     LaunchReplayed replayed;
     Policy policy;   /* of the launch set; _POLICY_INVALID: there is no set, or it is not known */
     PackUsage usage; /* of the launch set; USAGE_NONE: not known */
-    usec_t replay_usec;    /* how long the set was read; 0: it was not read, or it is not known */
-    uint64_t replay_bytes; /* read of the set */
-    char kernel[64];       /* "": not known */
+    char kernel[64]; /* "": not known */
     uint32_t trace_application; /* index in the trace; not stored */
     char boot_id[33];           /* "": not known */
     usec_t packages_usec; /* wall clock: when the package database last changed; 0 or USEC_INFINITY:

@@ -241,13 +241,7 @@ static int add_applications(Building *b)
 bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end)
 {
     const Trace *t = s->trace;
-    const usec_t origin = t->start_boottime + s->from;
 
-    if (s->launch) {
-        *ret_start = s->replay_start - MIN(s->replay_start, origin);
-        *ret_end = s->replay_end - MIN(s->replay_end, origin);
-        return s->replay_end > 0;
-    }
     if (!(t->flags & TRACE_REPLAYED) || (!t->replay.known && s->replay_end == 0))
         return false;
     *ret_start = t->replay.known ? t->replay.start

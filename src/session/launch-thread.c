@@ -37,19 +37,15 @@ typedef struct Launch {
     char *buf; /* the pack points into it */
     Pack pack;
     Replay *replay;
-    LaunchReading reading; /* its key and its begin */
-    usec_t begun;          /* CLOCK_MONOTONIC */
 } Launch;
 
 struct LaunchThread {
     char *root, *state;
     double maximum_pressure;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `report` and the readings; never held during I/O */
+    pthread_mutex_t lock; /* guards `report`; never held during I/O */
     LaunchReport report;
-    LaunchReading readings[LAUNCH_READINGS_MAX];
-    size_t n_readings; /* since the start of the thread; the array has the latest */
-    int stop_fd;       /* eventfd */
+    int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
     Fanotify *fanotify;
     WatchedVolumes volumes;
@@ -95,19 +91,6 @@ static void add_to(LaunchThread *t, uint64_t *count, uint64_t n)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void note_reading(LaunchThread *t, const Launch *l, uint64_t bytes)
-{
-    LaunchReading r = l->reading;
-
-    if (bytes == 0)
-        return;
-    r.took_usec = clock_now(CLOCK_MONOTONIC) - l->begun;
-    r.bytes = bytes;
-    pthread_mutex_lock(&t->lock);
-    t->readings[t->n_readings++ % LAUNCH_READINGS_MAX] = r;
-    pthread_mutex_unlock(&t->lock);
-}
-
 static void end_launch(LaunchThread *t, int slot)
 {
     Launch *l = &t->launches[slot];
@@ -115,7 +98,6 @@ static void end_launch(LaunchThread *t, int slot)
 
     (void)replay_result(l->replay, &result, NULL);
     add_to(t, &t->report.read_bytes, result.metadata_bytes + result.data_bytes);
-    note_reading(t, l, result.metadata_bytes + result.data_bytes);
     log_debug("headstartd: launch: %" PRIu64 " bytes read, %" PRIu64 " bytes were resident",
               result.metadata_bytes + result.data_bytes, result.resident_bytes);
     replay_free(l->replay);
@@ -159,7 +141,7 @@ static void stop_all(LaunchThread *t)
 
 /* Begins to read the set. Takes over *buf on success. Returns 0, -EBUSY (no slot), or an error of
  * replay_start(). */
-static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *p, usec_t event)
+static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p, usec_t event)
 {
     const ReplayOptions options = {
             .root = t->root,
@@ -170,7 +152,7 @@ static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *
     };
     int stop, slot, r;
 
-    slot = launch_table_begin(&t->table, key.uid, event, &stop);
+    slot = launch_table_begin(&t->table, uid, event, &stop);
     if (slot < 0)
         return -EBUSY;
     if (stop >= 0)
@@ -182,9 +164,6 @@ static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *
         return r;
     }
     t->launches[slot].buf = TAKE_PTR(*buf);
-    t->launches[slot].begun = event;
-    t->launches[slot].reading =
-            (LaunchReading){.key = key, .begun_realtime_usec = clock_now(CLOCK_REALTIME)};
     pthread_mutex_lock(&t->lock);
     t->report.n_replayed++;
     t->report.latency_usec = clock_now(CLOCK_MONOTONIC) - event;
@@ -214,7 +193,7 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
         count = &t->report.n_control;
     else if (is_resident(t, &pack))
         count = &t->report.n_resident;
-    else if (fits(t, &pack) && begin_launch(t, key, &buf, &pack, event) >= 0)
+    else if (fits(t, &pack) && begin_launch(t, uid, &buf, &pack, event) >= 0)
         return;
     else
         count = &t->report.n_dropped;
@@ -395,17 +374,4 @@ void launch_thread_report(LaunchThread *t, LaunchReport *ret)
     pthread_mutex_lock(&t->lock);
     *ret = t->report;
     pthread_mutex_unlock(&t->lock);
-}
-
-size_t launch_thread_readings(LaunchThread *t, LaunchReading ret[static LAUNCH_READINGS_MAX])
-{
-    size_t n;
-
-    if (!t)
-        return 0;
-    pthread_mutex_lock(&t->lock);
-    n = MIN(t->n_readings, (size_t)LAUNCH_READINGS_MAX);
-    memcpy(ret, t->readings, n * sizeof(*ret));
-    pthread_mutex_unlock(&t->lock);
-    return n;
 }

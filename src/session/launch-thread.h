@@ -17,10 +17,10 @@
  *
  * Only programs on local block-backed filesystems are watched. */
 
-#include "session/launch-table.h"
+#include "base/macros.h"
+#include "base/time-util.h"
 
 #define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two checks of memory pressure */
-#define LAUNCH_READINGS_MAX  64U
 
 /* launch_thread_new() copies the strings. */
 typedef struct LaunchOptions {
@@ -42,14 +42,6 @@ typedef struct LaunchReport {
     usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
 } LaunchReport;
 
-/* The reading of a launch set, which has ended. */
-typedef struct LaunchReading {
-    LaunchKey key;
-    usec_t begun_realtime_usec;
-    usec_t took_usec; /* until the last read had ended */
-    uint64_t bytes;   /* above 0 */
-} LaunchReading;
-
 typedef struct LaunchThread LaunchThread;
 
 /* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
@@ -63,7 +55,3 @@ DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 
 /* Copies the report to *ret. If `t` is NULL, all its members are 0. */
 void launch_thread_report(LaunchThread *t, LaunchReport *ret);
-
-/* Copies the latest readings that have ended to `ret`, in no particular order. Returns their
- * number; 0 if `t` is NULL. */
-size_t launch_thread_readings(LaunchThread *t, LaunchReading ret[static LAUNCH_READINGS_MAX]);

@@ -177,15 +177,12 @@ static int add_replayed(const TimelineSources *s, Timeline *t)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         facts[i] = (VolumeFacts){.mounted = true, .device = true};
-    CHECK(operations_from_pack(s->pack, facts,
-                               s->launch ? (Policy)s->pack->header->policy : s->trace->policy, &l));
+    CHECK(operations_from_pack(s->pack, facts, s->trace->policy, &l));
     for (size_t i = 0; i < l.n_streams; i++)
         CHECK(add_stream(s->pack, l.operations + l.streams[i].first, l.streams[i].n, start, end,
                          t));
-    return timeline_add_note(t,
-                             "The reads of replay have the order of the pack; their times are "
-                             "spread between the begin and the end of replay%s",
-                             s->launch ? "; data that were in memory are drawn, too" : "");
+    return timeline_add_note(t, "The reads of replay have the order of the pack; their times are "
+                                "spread between the begin and the end of replay");
 }
 
 /* --- units and stages ------------------------------------------------------------------------- */
@@ -304,12 +301,9 @@ int plot_make_part(const Context *c, int state_fd, const Trace *t, const Timelin
     s.place_arg = &places;
     if (!s.launch && packs_read_of(state_fd, t->stage, t->uid, &buf, &p) >= 0)
         s.pack = &p;
-    if (!s.launch)
-        find_replay(c, t, &s);
+    find_replay(c, t, &s);
     r = timeline_from_trace(&s, &timeline);
     extent_list_done(&places.extents);
-    if (r >= 0 && s.launch)
-        r = add_replayed(&s, &timeline);
     if (r >= 0 && !s.chosen)
         r = make_stage(c, state_fd, &s, deadline, &timeline);
     if (r < 0)

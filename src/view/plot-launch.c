@@ -144,32 +144,23 @@ static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_en
     return 0;
 }
 
-/* Adds whether the launch set of the application was replayed at its start, and for how long it was
- * read. The history of starts contains both. */
-static void add_record(int state_fd, const char *application, const PlotLaunch *launch,
-                       TimelineSources *s)
+/* Returns whether the launch set of the application was replayed at its start, which the history of
+ * starts contains; _LAUNCH_REPLAYED_INVALID: not known. */
+static LaunchReplayed find_replayed(int state_fd, const char *application, usec_t start)
 {
-    const usec_t start = launch->trace->start_realtime + launch->at;
     _cleanup_launch_records_ LaunchRecords l = {0};
 
-    s->replayed = _LAUNCH_REPLAYED_INVALID;
     if (state_fd < 0 || launches_read(state_fd, &l) < 0)
-        return;
+        return _LAUNCH_REPLAYED_INVALID;
     for (size_t i = l.n; i-- > 0;) {
         const LaunchRecord *x = &l.items[i];
 
         /* A second process of the application belongs to the same start. */
-        if (x->start_realtime_usec > start || start - x->start_realtime_usec > x->took_usec ||
-            strcmp(x->application, application) != 0)
-            continue;
-        s->replayed = x->replayed;
-        if (x->replay_usec > 0) {
-            s->replay_start = launch->trace->start_boottime + launch->at -
-                              MIN(launch->at, start - x->start_realtime_usec);
-            s->replay_end = s->replay_start + x->replay_usec;
-        }
-        return;
+        if (x->start_realtime_usec <= start && start - x->start_realtime_usec <= x->took_usec &&
+            strcmp(x->application, application) == 0)
+            return x->replayed;
     }
+    return _LAUNCH_REPLAYED_INVALID;
 }
 
 /* Reads the launch set of an application that started in a session. *buf contains it; the caller
@@ -179,7 +170,7 @@ static void add_set(int state_fd, const PlotLaunch *l, const char *path, char **
 {
     s->launch = true;
     s->application = l->application;
-    add_record(state_fd, path, l, s);
+    s->replayed = find_replayed(state_fd, path, l->trace->start_realtime + l->at);
     if (state_fd >= 0 &&
         launch_pack_read(state_fd, l->trace->uid, launch_pack_hash(path), buf, p) >= 0)
         s->pack = p;

@@ -155,49 +155,6 @@ uid_of() {
         '.[0].ready_usec > $up - 300000000 and .[0].ready_usec < $up' <<<"$output"
 }
 
-# a_session: a boot, a login and a session of user 1000, in which /app starts.
-a_session() {
-    fake_start
-    fake appear
-    recorder_start
-    now_says "Recording boot, waiting for the end of the boot"
-    fake target active
-    fake finished
-    now_says "Waiting for a login" 20
-    fake new 1 1000 user x11 seat0
-    now_says "Recording login, waiting for the session to become active"
-    fake state 1 active
-    now_says "Recording session, waiting for the end of the session" 20
-    chroot --userspec=1000:1000 "$HS_MNT" /app
-    fake state 1 closing
-    now_says "Waiting for a login"
-    recorder_stop >/dev/null
-    hs_kill "$FAKE_PID"
-}
-
-@test "the history of starts says for how long a launch set was read, and how many bytes" {
-    local i
-    hs_programs sh
-    for i in {1..25}; do head -c 100000 /dev/urandom | tr '\n' x >"$HS_MNT/data/$i"; done
-    # Each file is a line, so that `read` reads all of it.
-    printf '#!/bin/sh\nfor f in /data/*; do read -r x <"$f"; done\n' >"$HS_MNT/app"
-    chmod 0755 "$HS_MNT/app"
-    mkdir -p "$HS_MNT/etc/headstart"
-    printf '[Session]\nPredict=no\nLaunchReplay=yes\nMinSize=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
-    find "$HS_MNT" -type f -exec touch -d '10 days ago' {} + # no file counts as volatile
-    bus_start
-    a_session
-    "$HEADSTART" --state="$HS_STATE" learn --quiet
-    HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plan --quiet
-    ls "$HS_STATE"/launch-*.pack
-    hs_cold
-    a_session
-    run -0 "$HEADSTART" history --launches --json=short --state="$HS_STATE"
-    echo "$output"
-    jq -e 'length == 2 and .[0].replayed == "no" and .[0].replay_usec == null and (.[1] | .replayed == "yes" and
-        .replay_usec > 0 and .replay_bytes > 0 and .replay_bytes < 10000000)' <<<"$output"
-}
-
 @test "a boot's line of the history has the counters and the times of the system manager" {
     mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_MNT"/var/lib/dpkg
     printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \

@@ -108,8 +108,6 @@ static void lines_come_back(void **state _unused_)
                                 .hit_bytes = 4096,
                                 .waste_bytes = 0,
                                 .miss_bytes = SESSION_UNKNOWN},
-                      .replay_usec = 13,
-                      .replay_bytes = 8192,
                       .kernel = "6.18.0-test"},
                  b;
     static const char *const bad[] = {
@@ -127,9 +125,7 @@ static void lines_come_back(void **state _unused_)
             "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
             "\"files\":1,\"replayed\":\"no\",\"policy\":\"maybe\"}",
             "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
-            "\"files\":1,\"replayed\":\"no\",\"usage\":\"per-byte\"}",
-            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
-            "\"files\":1,\"replayed\":\"yes\",\"replay_usec\":1}"};
+            "\"files\":1,\"replayed\":\"no\",\"usage\":\"per-byte\"}"};
     _cleanup_free_ char *line = NULL;
     size_t n;
 
@@ -139,8 +135,7 @@ static void lines_come_back(void **state _unused_)
     assert_string_equal(a.application, b.application);
     assert_true(a.uid == b.uid && a.took_usec == b.took_usec && a.files == b.files &&
                 a.replayed == b.replayed && a.start_realtime_usec == b.start_realtime_usec &&
-                a.packages_usec == b.packages_usec && a.replay_usec == b.replay_usec &&
-                a.replay_bytes == b.replay_bytes);
+                a.packages_usec == b.packages_usec);
     assert_string_equal(a.boot_id, b.boot_id);
     assert_string_equal(a.kernel, b.kernel);
     assert_int_equal(a.policy, b.policy);
