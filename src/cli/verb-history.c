@@ -160,6 +160,9 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
             {NULL, "hit_files", CELL_COUNT},
             {NULL, "waste_files", CELL_COUNT},
             {NULL, "miss_files", CELL_COUNT},
+            {NULL, "replay_begin_usec", CELL_TIMESPAN},
+            {NULL, "replay_end_usec", CELL_TIMESPAN},
+            {NULL, "replay_bytes", CELL_BYTES},
             {0},
     };
     const LaunchRecords *l = &h->records;
@@ -168,6 +171,7 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
     for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
         const PackUsage *u = &x->usage;
+        bool read = x->replay_end_usec > 0;
 
         table_row(t, x->start_realtime_usec,
                   x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
@@ -176,7 +180,9 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
                   x->application, known(x->boot_id),
                   x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN, known(x->kernel),
                   policy_to_string(x->policy), usage_source_to_string(u->source), u->hit_files,
-                  u->waste_files, u->miss_files);
+                  u->waste_files, u->miss_files, read ? x->replay_begin_usec : COUNT_UNKNOWN,
+                  read ? x->replay_end_usec : COUNT_UNKNOWN,
+                  read ? x->replay_bytes : COUNT_UNKNOWN);
     }
     if (c->json == JSON_OFF && table_n_rows(t) == 0) {
         if (!c->quiet)

@@ -470,6 +470,11 @@ bool prefetcher_replays_launches(const Prefetcher *p)
     return p && p->launches;
 }
 
+void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret)
+{
+    launch_thread_log(p ? p->launches : NULL, ret);
+}
+
 Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;

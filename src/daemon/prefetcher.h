@@ -8,6 +8,7 @@
  * the state directory). Both signals must be blocked. */
 
 #include "record/recorder.h"
+#include "session/launch-log.h"
 
 /* All strings are borrowed. */
 typedef struct PrefetcherOptions {
@@ -30,6 +31,10 @@ unsigned prefetcher_trace_flags(const Prefetcher *p);
 
 /* Returns true if the prefetcher replays the launch sets of applications that start. */
 bool prefetcher_replays_launches(const Prefetcher *p);
+
+/* Copies the replays of launch sets that are over to *ret: since the session began, or since launch
+ * replay was last switched on. NULL: there are none. */
+void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
  * NULL. */

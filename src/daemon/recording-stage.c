@@ -93,6 +93,7 @@ static void append_history(const RecordingStage *s, EndedStage *e)
     e->boot = stage_source_boot_times(s->stages);
     e->begin = s->begin;
     e->launches = prefetcher_replays_launches(s->prefetcher);
+    prefetcher_launch_log(s->prefetcher, &e->launch_log);
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
     e->exact = e->requested && s->rerecord.stages[e->trace->stage].exact;
     session_history_append(e);

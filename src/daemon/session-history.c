@@ -205,6 +205,24 @@ static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
         l->usage = pack_usage_empty();
 }
 
+/* Adds begin and end of the replay of the application's launch set. The recorder may note the start
+ * of an application somewhat later than the launch thread. Executions within LAUNCH_AGAIN_USEC
+ * belong to the same start, so an earlier start is not found. */
+static void add_launch_replay(const EndedStage *e, LaunchRecord *l)
+{
+    const Trace *t = e->trace;
+    const LaunchKey key = {l->uid, launch_pack_hash(l->application)};
+    usec_t start = t->start_boottime + (l->start_realtime_usec - t->start_realtime);
+    const LaunchReplay *r = launch_log_find(
+            &e->launch_log, key, start - MIN(start, LAUNCH_AGAIN_USEC), start + l->took_usec);
+
+    if (!r || l->replayed != LAUNCH_REPLAYED || r->end <= start)
+        return;
+    l->replay_begin_usec = r->begin - MIN(r->begin, start);
+    l->replay_end_usec = r->end - start;
+    l->replay_bytes = r->read_bytes;
+}
+
 static void append_launches(const EndedStage *e)
 {
     _cleanup_launch_records_ LaunchRecords l = {0};
@@ -215,6 +233,7 @@ static void append_launches(const EndedStage *e)
         r = state_directory_open(e->state, true, &fd);
     for (size_t i = 0; r >= 0 && i < l.n; i++) {
         add_launch_set(e, fd, &l.items[i]);
+        add_launch_replay(e, &l.items[i]);
         l.items[i].packages_usec = machine_packages_changed(e->root_fd);
     }
     if (r >= 0)

@@ -6,6 +6,7 @@
 
 #include "daemon/stages.h"
 #include "measure/machine-counters.h"
+#include "session/launch-log.h"
 #include "trace/trace.h"
 
 /* The stage that ended. */
@@ -21,6 +22,7 @@ typedef struct EndedStage {
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
     bool exact;         /* an exact recording was requested */
     bool launches;      /* launch replay was on */
+    LaunchLog launch_log;
 } EndedStage;
 
 /* Appends a boot that was not recorded, because it was over before headstartd started: with the

@@ -185,7 +185,26 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
         json_writer_add_string(&w, "policy", policy_to_string(l->policy));
     if (l->usage.source != USAGE_NONE)
         pack_usage_write(&l->usage, &w);
+    if (l->replay_end_usec > 0) {
+        json_writer_add_u64(&w, "replay_begin_usec", l->replay_begin_usec);
+        json_writer_add_u64(&w, "replay_end_usec", l->replay_end_usec);
+        json_writer_add_u64(&w, "replay_bytes", l->replay_bytes);
+    }
     return json_writer_finish_line(&w, ret, ret_size);
+}
+
+static int read_replay(json_object *o, LaunchRecord *l)
+{
+    uint64_t begin, end, bytes;
+
+    if (json_get_u64(o, "replay_end_usec", UINT64_MAX / 4, &end) < 0 || end == 0 ||
+        json_get_u64(o, "replay_begin_usec", end, &begin) < 0 ||
+        json_get_u64(o, "replay_bytes", UINT64_MAX - 1, &bytes) < 0)
+        return -EBADMSG;
+    l->replay_begin_usec = begin;
+    l->replay_end_usec = end;
+    l->replay_bytes = bytes;
+    return 0;
 }
 
 /* Reads the members that older versions did not write. */
@@ -210,6 +229,8 @@ static int read_newer_members(json_object *o, LaunchRecord *l)
     }
     if (json_object_object_get_ex(o, "usage", NULL))
         CHECK(pack_usage_read(o, &l->usage));
+    if (json_object_object_get_ex(o, "replay_end_usec", NULL))
+        CHECK(read_replay(o, l));
     return json_object_object_get_ex(o, "packages_usec", NULL) &&
                            json_get_u64(o, "packages_usec", UINT64_MAX - 1, &l->packages_usec) < 0
                    ? -EBADMSG

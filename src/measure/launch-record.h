@@ -33,7 +33,11 @@ typedef struct LaunchRecord {
     LaunchReplayed replayed;
     Policy policy;   /* of the launch set; _POLICY_INVALID: there is no set, or it is not known */
     PackUsage usage; /* of the launch set; USAGE_NONE: not known */
-    char kernel[64]; /* "": not known */
+    /* Begin and end of the replay of the set, since the start of the application, and what it read.
+     * An end of 0: not known, or the set was not read. */
+    usec_t replay_begin_usec, replay_end_usec;
+    uint64_t replay_bytes;
+    char kernel[64];            /* "": not known */
     uint32_t trace_application; /* index in the trace; not stored */
     char boot_id[33];           /* "": not known */
     usec_t packages_usec; /* wall clock: when the package database last changed; 0 or USEC_INFINITY:

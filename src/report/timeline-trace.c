@@ -238,10 +238,24 @@ static int add_applications(Building *b)
     return r;
 }
 
+/* Returns the time of the replay of the launch set, as timeline_replay_time() does. */
+static bool set_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end)
+{
+    usec_t from = s->trace->start_boottime + s->from;
+
+    if (!s->pack || s->replayed != LAUNCH_REPLAYED || s->replay_end <= from)
+        return false;
+    *ret_start = s->replay_start - MIN(s->replay_start, from);
+    *ret_end = s->replay_end - from;
+    return true;
+}
+
 bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end)
 {
     const Trace *t = s->trace;
 
+    if (s->launch)
+        return set_replay_time(s, ret_start, ret_end);
     if (!(t->flags & TRACE_REPLAYED) || (!t->replay.known && s->replay_end == 0))
         return false;
     *ret_start = t->replay.known ? t->replay.start
@@ -256,10 +270,14 @@ static int add_replay(Building *b)
 {
     usec_t start, end;
 
-    if (!(b->s->trace->flags & TRACE_REPLAYED))
+    /* A start has a note about its set (add_set_notes()). */
+    if (b->s->launch && (!b->s->pack || b->s->replayed != LAUNCH_REPLAYED))
+        return 0;
+    if (!b->s->launch && !(b->s->trace->flags & TRACE_REPLAYED))
         return timeline_add_note(b->t, "Replay was off");
     if (!timeline_replay_time(b->s, &start, &end))
-        return timeline_add_note(b->t, "The time of the replay was not recorded");
+        return timeline_add_note(b->t, "The time of the replay was not recorded%s",
+                                 b->s->launch ? ", so its reads are not drawn" : "");
     if (end == 0)
         return timeline_add_note(b->t, "The replay ended before this stage began");
     timeline_add_mark(b->t, "replay begins", start);
@@ -333,8 +351,8 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
     if (r >= 0)
         r = add_applications(&b);
     /* With `chosen` the start of one application is drawn. The replay of the stage did not serve
-     * that start, so it is not shown. */
-    if (r >= 0 && !s->chosen)
+     * that start, so it is not shown, but the replay of the launch set is. */
+    if (r >= 0 && (!s->chosen || s->launch))
         r = add_replay(&b);
     if (r >= 0)
         r = add_samples(&b);

@@ -20,7 +20,7 @@ typedef struct TimelineSources {
     const Pack *pack;   /* of the trace's stage, or with `launch` the launch set; NULL: none */
     file_place_t place; /* NULL: only positions in the pack are known */
     void *place_arg;
-    usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
+    usec_t replay_start, replay_end; /* of `pack`; CLOCK_BOOTTIME; 0: not known */
     const bool
             *chosen; /* for each application of the trace: draw its opens; NULL: draw all opens */
     usec_t from, duration; /* the part of the stage that is drawn; duration 0: the whole stage */
@@ -36,7 +36,7 @@ typedef struct TimelineSources {
  * timeline_done(). Returns 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 
-/* Returns the begin and the end of the replay, both since the start of the stage; an end of 0 means
- * that the replay ended before the stage. Returns false if nothing was replayed or the time is not
- * known. */
+/* Returns the begin and the end of the replay, both since the start of the stage or, with `launch`,
+ * since `from`; an end of 0 means that the replay ended before the stage. Returns false if nothing
+ * was replayed or the time is not known. */
 bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end);

@@ -37,14 +37,17 @@ typedef struct Launch {
     char *buf; /* the pack points into it */
     Pack pack;
     Replay *replay;
+    LaunchKey key;
+    usec_t begin; /* CLOCK_BOOTTIME */
 } Launch;
 
 struct LaunchThread {
     char *root, *state;
     double maximum_pressure;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `report`; never held during I/O */
+    pthread_mutex_t lock; /* guards `report` and `log`; never held during I/O */
     LaunchReport report;
+    LaunchLog log;
     int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
     Fanotify *fanotify;
@@ -94,12 +97,22 @@ static void add_to(LaunchThread *t, uint64_t *count, uint64_t n)
 static void end_launch(LaunchThread *t, int slot)
 {
     Launch *l = &t->launches[slot];
+    LaunchReplay done;
     ReplayResult result;
 
     (void)replay_result(l->replay, &result, NULL);
-    add_to(t, &t->report.read_bytes, result.metadata_bytes + result.data_bytes);
+    done = (LaunchReplay){
+            .key = l->key,
+            .begin = l->begin,
+            .end = clock_now(CLOCK_BOOTTIME),
+            .read_bytes = result.metadata_bytes + result.data_bytes,
+    };
+    pthread_mutex_lock(&t->lock);
+    t->report.read_bytes += done.read_bytes;
+    launch_log_add(&t->log, &done);
+    pthread_mutex_unlock(&t->lock);
     log_debug("headstartd: launch: %" PRIu64 " bytes read, %" PRIu64 " bytes were resident",
-              result.metadata_bytes + result.data_bytes, result.resident_bytes);
+              done.read_bytes, result.resident_bytes);
     replay_free(l->replay);
     free(l->buf);
     *l = (Launch){0};
@@ -141,7 +154,7 @@ static void stop_all(LaunchThread *t)
 
 /* Begins to read the set. Takes over *buf on success. Returns 0, -EBUSY (no slot), or an error of
  * replay_start(). */
-static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p, usec_t event)
+static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *p, usec_t event)
 {
     const ReplayOptions options = {
             .root = t->root,
@@ -152,12 +165,12 @@ static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p
     };
     int stop, slot, r;
 
-    slot = launch_table_begin(&t->table, uid, event, &stop);
+    slot = launch_table_begin(&t->table, key.uid, event, &stop);
     if (slot < 0)
         return -EBUSY;
     if (stop >= 0)
         stop_launch(t, stop);
-    t->launches[slot].pack = *p;
+    t->launches[slot] = (Launch){.pack = *p, .key = key, .begin = clock_now(CLOCK_BOOTTIME)};
     r = replay_start(&t->launches[slot].pack, &options, &t->launches[slot].replay);
     if (r < 0) {
         launch_table_end(&t->table, slot);
@@ -193,7 +206,7 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
         count = &t->report.n_control;
     else if (is_resident(t, &pack))
         count = &t->report.n_resident;
-    else if (fits(t, &pack) && begin_launch(t, uid, &buf, &pack, event) >= 0)
+    else if (fits(t, &pack) && begin_launch(t, key, &buf, &pack, event) >= 0)
         return;
     else
         count = &t->report.n_dropped;
@@ -373,5 +386,15 @@ void launch_thread_report(LaunchThread *t, LaunchReport *ret)
         return;
     pthread_mutex_lock(&t->lock);
     *ret = t->report;
+    pthread_mutex_unlock(&t->lock);
+}
+
+void launch_thread_log(LaunchThread *t, LaunchLog *ret)
+{
+    *ret = (LaunchLog){0};
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->lock);
+    *ret = t->log;
     pthread_mutex_unlock(&t->lock);
 }

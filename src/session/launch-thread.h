@@ -17,8 +17,7 @@
  *
  * Only programs on local block-backed filesystems are watched. */
 
-#include "base/macros.h"
-#include "base/time-util.h"
+#include "session/launch-log.h"
 
 #define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two checks of memory pressure */
 
@@ -55,3 +54,6 @@ DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 
 /* Copies the report to *ret. If `t` is NULL, all its members are 0. */
 void launch_thread_report(LaunchThread *t, LaunchReport *ret);
+
+/* Copies the replays that are over to *ret. If `t` is NULL, there are none. */
+void launch_thread_log(LaunchThread *t, LaunchLog *ret);

@@ -159,8 +159,8 @@ static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start,
     return 0;
 }
 
-/* Adds the ranges of the pack that the replay read. The report of the replay contains the times of
- * its begin and its end, and the pack contains the order of the reads. The times of the reads are
+/* Adds the ranges of the pack that the replay read. The begin and the end of the replay are
+ * recorded, and the pack contains the order of the reads. The times of the reads are
  * interpolated. */
 static int add_replayed(const TimelineSources *s, Timeline *t)
 {
@@ -177,12 +177,15 @@ static int add_replayed(const TimelineSources *s, Timeline *t)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         facts[i] = (VolumeFacts){.mounted = true, .device = true};
-    CHECK(operations_from_pack(s->pack, facts, s->trace->policy, &l));
+    CHECK(operations_from_pack(s->pack, facts,
+                               s->launch ? (Policy)s->pack->header->policy : s->trace->policy, &l));
     for (size_t i = 0; i < l.n_streams; i++)
         CHECK(add_stream(s->pack, l.operations + l.streams[i].first, l.streams[i].n, start, end,
                          t));
-    return timeline_add_note(t, "The reads of replay have the order of the pack; their times are "
-                                "spread between the begin and the end of replay");
+    return timeline_add_note(t,
+                             "The reads of replay have the order of the %s; their times are spread "
+                             "between the begin and the end of replay",
+                             s->launch ? "launch set" : "pack");
 }
 
 /* --- units and stages ------------------------------------------------------------------------- */
@@ -274,7 +277,6 @@ static int make_stage(const Context *c, int state_fd, const TimelineSources *s, 
     static const char *const names[_STAGE_MAX] = {"Boot", "Login", "Session"};
     const Trace *t = s->trace;
 
-    CHECK(add_replayed(s, ret));
     CHECK(add_units(c, t, deadline, ret));
     add_stages(state_fd, t, ret);
     if (s->pack && t->flags & TRACE_REPLAYED &&
@@ -301,9 +303,12 @@ int plot_make_part(const Context *c, int state_fd, const Trace *t, const Timelin
     s.place_arg = &places;
     if (!s.launch && packs_read_of(state_fd, t->stage, t->uid, &buf, &p) >= 0)
         s.pack = &p;
-    find_replay(c, t, &s);
+    if (!s.launch)
+        find_replay(c, t, &s);
     r = timeline_from_trace(&s, &timeline);
     extent_list_done(&places.extents);
+    if (r >= 0 && (!s.chosen || s.launch))
+        r = add_replayed(&s, &timeline);
     if (r >= 0 && !s.chosen)
         r = make_stage(c, state_fd, &s, deadline, &timeline);
     if (r < 0)

@@ -144,23 +144,34 @@ static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_en
     return 0;
 }
 
-/* Returns whether the launch set of the application was replayed at its start, which the history of
- * starts contains; _LAUNCH_REPLAYED_INVALID: not known. */
-static LaunchReplayed find_replayed(int state_fd, const char *application, usec_t start)
+/* Adds whether the launch set of the application was replayed at its start, and when, as the
+ * history of starts says. */
+static void find_replay(int state_fd, const PlotLaunch *p, const char *application,
+                        TimelineSources *s)
 {
+    const Trace *t = p->trace;
+    usec_t start = t->start_realtime + p->at;
     _cleanup_launch_records_ LaunchRecords l = {0};
 
+    s->replayed = _LAUNCH_REPLAYED_INVALID;
     if (state_fd < 0 || launches_read(state_fd, &l) < 0)
-        return _LAUNCH_REPLAYED_INVALID;
+        return;
     for (size_t i = l.n; i-- > 0;) {
         const LaunchRecord *x = &l.items[i];
 
         /* A second process of the application belongs to the same start. */
-        if (x->start_realtime_usec <= start && start - x->start_realtime_usec <= x->took_usec &&
-            strcmp(x->application, application) == 0)
-            return x->replayed;
+        if (x->start_realtime_usec > start || start - x->start_realtime_usec > x->took_usec ||
+            strcmp(x->application, application) != 0)
+            continue;
+        s->replayed = x->replayed;
+        if (x->replay_end_usec > 0) {
+            usec_t begun = t->start_boottime + p->at - (start - x->start_realtime_usec);
+
+            s->replay_start = begun + x->replay_begin_usec;
+            s->replay_end = begun + x->replay_end_usec;
+        }
+        return;
     }
-    return _LAUNCH_REPLAYED_INVALID;
 }
 
 /* Reads the launch set of an application that started in a session. *buf contains it; the caller
@@ -170,7 +181,7 @@ static void add_set(int state_fd, const PlotLaunch *l, const char *path, char **
 {
     s->launch = true;
     s->application = l->application;
-    s->replayed = find_replayed(state_fd, path, l->trace->start_realtime + l->at);
+    find_replay(state_fd, l, path, s);
     if (state_fd >= 0 &&
         launch_pack_read(state_fd, l->trace->uid, launch_pack_hash(path), buf, p) >= 0)
         s->pack = p;

@@ -174,7 +174,7 @@ start() {
 }
 
 @test "launch sets: explain names them, and plot launch draws what the start used of its set" {
-    local f set
+    local f set times
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
     mkdir -p "$HS_MNT/usr/bin" "$HS_TMP/etc/headstart"
@@ -208,7 +208,7 @@ start() {
     start 21000101T000000 4102444800 /usr/bin/used /usr/bin/missed
     record() {
         jq -cn --arg r "$1" '{version: 1, application: "/usr/bin/app", uid: 0, files: 3, start_realtime_usec: 4102444800000500,
-            took_usec: 5000, replayed: $r}' >"$HS_STATE/launches.jsonl"
+            took_usec: 5000, replayed: $r} + $times' --argjson times "${2-"{}"}" >"$HS_STATE/launches.jsonl"
     }
     record yes
     run -0 hs plot launch app
@@ -216,8 +216,18 @@ start() {
     [[ $output == *"opened, in the launch set: 2, 606 kB"* && $output == *"opened, not in the set: 1, 303 kB"* ]]
     [[ $output == *"Start of app of "*", replayed"* && $output == *"The launch set was replayed at this start."* ]]
     [[ $output == *"The start used 606 kB of the set and did not use 303 kB; it read 303 kB that the set lacks."* ]]
-    record control
+    # Without its time, replay is not drawn.
+    [[ $output == *"The time of the replay was not recorded, so its reads are not drawn."* ]]
+    [[ $output != *">read by replay<"* && $output != *'class="replay"'* ]]
+    times='{"replay_begin_usec": 1000, "replay_end_usec": 4000, "replay_bytes": 909312}'
+    record yes "$times"
     run -0 hs plot launch app
+    echo "$output"
+    [[ $output == *">read by replay<"* && $output == *'class="replay"'* && $output != *"was not recorded, so"* ]]
+    [[ $output == *"The reads of replay have the order of the launch set; their times are spread between"* ]]
+    record control "$times"
+    run -0 hs plot launch app
+    [[ $output != *">read by replay<"* && $output != *"was not recorded, so"* ]]
     [[ $output == *", without replay"*"was not replayed at this start, because it was a control session."* ]]
     rm "$HS_STATE/launches.jsonl"
     run -0 hs plot launch app

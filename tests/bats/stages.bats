@@ -155,6 +155,53 @@ uid_of() {
         '.[0].ready_usec > $up - 300000000 and .[0].ready_usec < $up' <<<"$output"
 }
 
+# set_is_read: checks that the replay of a launch set is over. Otherwise the next call checks again.
+set_is_read() {
+    jq -e '.launch.read_bytes > 0' "$HS_RUN/session.json" && return 0
+    kill -USR2 "$RECORDER"
+    return 1
+}
+
+@test "the history of starts says when a launch set was replayed, and plot draws what the replay read" {
+    local id f files
+    hs_programs cat
+    for f in {1..25}; do head -c 100000 /dev/urandom >"$HS_MNT/data/$f"; done # hs_programs has made the directory
+    find "$HS_MNT" -type f -exec touch -d '10 days ago' {} + # no file counts as volatile
+    files=$(printf '/data/%s ' {1..25})
+    mkdir -p "$HS_MNT/etc/headstart"
+    printf '[Session]\nMinSize=0\nPredict=no\nLaunchReplay=yes\n' >"$HS_MNT/etc/headstart/headstart.conf"
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    fake finished
+    fake target active
+    now_says "Waiting for a login"
+    for id in 2 3; do
+        fake new $id 1000 user x11 seat0
+        fake state $id active
+        now_says "Recording session, waiting for the end of the session" 20
+        sync -f "$HS_MNT"
+        hs_drop_caches
+        # shellcheck disable=SC2086 # words
+        chroot --userspec=1000:1000 "$HS_MNT" /bin/cat $files >/dev/null
+        [ $id -eq 2 ] || hs_wait 30 set_is_read
+        fake state $id closing
+        now_says "Waiting for a login"
+        fake gone $id
+        [ $id -eq 3 ] || for f in learn plan; do
+            HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" $f --quiet
+        done
+    done
+    recorder_stop
+    cat "$HS_STATE/launches.jsonl"
+    jq -se 'length == 2 and (.[0] | .replayed == "no" and (has("replay_end_usec") | not)) and
+        (.[1] | .replayed == "yes" and .replay_end_usec > .replay_begin_usec and .replay_end_usec < 60000000 and
+        .replay_bytes > 100000)' "$HS_STATE/launches.jsonl"
+    run -0 "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plot launch cat
+    [[ $output == *">read by replay<"* && $output == *"have the order of the launch set"* ]]
+}
+
 @test "a boot's line of the history has the counters and the times of the system manager" {
     mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_MNT"/var/lib/dpkg
     printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \

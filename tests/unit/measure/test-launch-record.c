@@ -108,6 +108,9 @@ static void lines_come_back(void **state _unused_)
                                 .hit_bytes = 4096,
                                 .waste_bytes = 0,
                                 .miss_bytes = SESSION_UNKNOWN},
+                      .replay_begin_usec = 0,
+                      .replay_end_usec = 13,
+                      .replay_bytes = 8192,
                       .kernel = "6.18.0-test"},
                  b;
     static const char *const bad[] = {
@@ -125,7 +128,12 @@ static void lines_come_back(void **state _unused_)
             "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
             "\"files\":1,\"replayed\":\"no\",\"policy\":\"maybe\"}",
             "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
-            "\"files\":1,\"replayed\":\"no\",\"usage\":\"per-byte\"}"};
+            "\"files\":1,\"replayed\":\"no\",\"usage\":\"per-byte\"}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
+            "\"files\":1,\"replayed\":\"yes\",\"replay_end_usec\":5}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
+            "\"files\":1,\"replayed\":\"yes\",\"replay_begin_usec\":6,\"replay_end_usec\":5,"
+            "\"replay_bytes\":1}"};
     _cleanup_free_ char *line = NULL;
     size_t n;
 
@@ -143,15 +151,20 @@ static void lines_come_back(void **state _unused_)
     assert_int_equal(b.usage.hit_bytes, a.usage.hit_bytes);
     assert_int_equal(b.usage.waste_bytes, a.usage.waste_bytes);
     assert_int_equal(b.usage.miss_bytes, SESSION_UNKNOWN);
+    assert_int_equal(b.replay_begin_usec, 0);
+    assert_int_equal(b.replay_end_usec, 13);
+    assert_int_equal(b.replay_bytes, 8192);
     /* A line of an application without a set. */
     a.policy = _POLICY_INVALID;
     a.usage = pack_usage_empty();
+    a.replay_end_usec = 0;
     free(line);
     line = NULL;
     assert_int_equal(launch_record_to_line(&a, &line, &n), 0);
     assert_int_equal(launch_record_from_line(line, n - 1, &b), 0);
     assert_int_equal(b.policy, _POLICY_INVALID);
     assert_int_equal(b.usage.source, USAGE_NONE);
+    assert_int_equal(b.replay_end_usec, 0);
     /* If the time of the last upgrade is not known, the line can be read again, too. */
     a.packages_usec = USEC_INFINITY;
     free(line);
