@@ -249,7 +249,11 @@ static int run(Context *c)
     if (r < 0)
         return r;
     if (launches)
-        return show_launches(c, limit);
+        return (int)only >= 0
+                       ? cli_usage_error(
+                                 c,
+                                 "--stage= selects boots or logins, not starts of applications (--launches)")
+                       : show_launches(c, limit);
     if (visible_is_needed(c)) {
         _cleanup_visible_ Visible v = {0};
 

@@ -248,6 +248,7 @@ END
     jq -e 'length == 40 and .[1].replayed == "control" and .[1].application == "/usr/bin/editor"' <<<"$output"
     run -0 hs history --launches
     [ "${#lines[@]}" -eq 21 ]
+    refused 2 "not starts of applications" history --launches --stage=boot
     hs forget --user=1001 --quiet
     run -0 hs history --launches --limit=0 --json=short
     jq -e 'length == 20 and all(.[]; .uid == 1000)' <<<"$output"
