@@ -57,7 +57,8 @@ struct StageMachine {
     usec_t measuring; /* start of the measurement */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
     uint64_t stalled_usec, n_starts, busy_usec;
-    usec_t quiet_since;
+    usec_t quiet_since;  /* the last sample that was not quiet */
+    usec_t active_until; /* the middle of the time before that sample */
 };
 
 /* An event may have happened before headstartd started. The clock starts at CLOCK_ZERO, so that the
@@ -219,7 +220,7 @@ static void start_measuring(StageMachine *m)
 {
     if (m->measuring != USEC_INFINITY)
         return;
-    m->measuring = m->quiet_since = m->clock;
+    m->measuring = m->quiet_since = m->active_until = m->clock;
     m->sampled = USEC_INFINITY;
 }
 
@@ -249,8 +250,10 @@ static void add_sample(StageMachine *m, const StageEvent *e)
     /* A sample that follows the last one so soon is not used. The next sample covers its time. */
     if (comparable && span < m->p.sample_usec / 4)
         return;
-    if (!comparable || !is_quiet(m, e, span))
+    if (!comparable || !is_quiet(m, e, span)) {
         m->quiet_since = m->clock;
+        m->active_until = comparable ? m->clock - span / 2 : m->clock;
+    }
     m->sampled = m->clock;
     m->stalled_usec = e->stalled_usec;
     m->n_starts = e->n_starts;
@@ -405,10 +408,12 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
     join(m, s, ret);
 }
 
-/* Returns for how long the stage has been quiet; USEC_INFINITY: it has not settled. */
+/* Returns for how long the stage has been quiet; USEC_INFINITY: it has not settled. The last
+ * activity may have ended at any time before the sample that shows it, so the middle of that time
+ * has no systematic error. */
 static usec_t settled_ago(const StageMachine *m)
 {
-    return is_settled(m) ? m->clock - m->quiet_since : USEC_INFINITY;
+    return is_settled(m) ? m->clock - m->active_until : USEC_INFINITY;
 }
 
 static void check_boot(StageMachine *m, StageDecision *ret)

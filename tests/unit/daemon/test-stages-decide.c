@@ -47,6 +47,7 @@ typedef struct Line {
     Stage stage;
     uint32_t stage_uid;
     bool drop, others, automatic;
+    double settled; /* expected StageDecision.settled_ago in seconds; 0: any */
 } Line;
 
 #define BEGINS(s, u) .expect = STAGE_ACTION_BEGIN, .stage = (s), .stage_uid = (u)
@@ -118,13 +119,14 @@ static void expect(const Line *l, int line, const StageDecision *d)
     if (d->action == l->expect &&
         (d->action == STAGE_ACTION_NONE ||
          (d->uid == l->stage_uid && d->drop == l->drop && d->stage == l->stage &&
-          d->others == l->others && d->automatic == l->automatic)))
+          d->others == l->others && d->automatic == l->automatic)) &&
+        (l->settled == 0 || d->settled_ago == (usec_t)(l->settled * 1e6)))
         return;
-    fail_msg(
-            "line %d (second %g): got action %d stage %d uid %u drop %d others %d automatic %d, not %d %d "
-            "%u %d %d %d",
-            line, l->second, d->action, (int)d->stage, d->uid, d->drop, d->others, d->automatic,
-            l->expect, (int)l->stage, l->stage_uid, l->drop, l->others, l->automatic);
+    fail_msg("line %d (second %g): got action %d stage %d uid %u drop %d others %d automatic %d "
+             "settled %g, not %d %d %u %d %d %d %g",
+             line, l->second, d->action, (int)d->stage, d->uid, d->drop, d->others, d->automatic,
+             (double)d->settled_ago / 1e6, l->expect, (int)l->stage, l->stage_uid, l->drop,
+             l->others, l->automatic, l->settled);
 }
 
 static void tell(const Line *lines)
@@ -158,12 +160,14 @@ static void tell(const Line *lines)
         tell(lines);                                              \
     }
 
-/* A greeter, a login, a logout, another login. */
+/* A greeter, a login, a logout, another login. The last busy sample covers half a second, and the
+ * activity counts until the middle of it. */
 TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINISHED}, {14, BUSY},
-     {16.5, QUIET}, {17, QUIET, PAUSES}, /* three seconds after the last busy sample */
+     {16.5, QUIET},
+     {17, QUIET, PAUSES, .settled = 3.25}, /* three seconds after the last busy sample */
      {60, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {61, IS_UP, "2", 1000, SCREEN},
-     {62, GONE, GREETER}, {70, BUSY}, {73, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, BUSY},
-     {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
+     {62, GONE, GREETER}, {70, BUSY}, {73, QUIET, BEGINS(STAGE_SESSION, 1000), .settled = 3.25},
+     {80, BUSY}, {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
      {520, OPENS, "4", 1001, SCREEN, BEGINS(STAGE_LOGIN, 1001)})
 
 /* A second user logs in while the first stays. The session stage then belongs to both users until
