@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define SESSIONS 200U
+#define LOST_MAX 0.01 /* share of the policies that gain time and may be switched off */
 #define DAY      (24 * USEC_PER_HOUR)
 #define START    (UINT64_C(1767225600) * USEC_PER_SEC) /* 2026-01-01 */
 
@@ -96,13 +97,13 @@ static int compare_unsigned(const void *a, const void *b)
 }
 
 /* Returns true if a limit is missed: half of the policies with 10 % harm are off after 20 sessions
- * at a variation of 5 %, and after 80 at 10 %; of those that gain time, at most 1 % are switched
- * off. */
+ * at a variation of 5 %, and after 80 at 10 %; of those that gain time, at most the share LOST_MAX
+ * is switched off. */
 static bool misses_limit(const Scenario *s, unsigned median, unsigned n_off, unsigned histories)
 {
     if (s->effect < 0)
         return median > (s->variation < 0.06 ? 20 : 80);
-    return s->variation < 0.11 && n_off * 100 > histories;
+    return s->variation < 0.11 && n_off > LOST_MAX * histories;
 }
 
 /* Simulates histories. off[] has one element for each history, in ascending order: the number of
