@@ -2,12 +2,14 @@
 
 #include "device/estimate.h"
 
+#include "base/time-util.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 /* A short seek and half a rotation take 2.5 ms at 15,000 rpm and 5 ms at 7,200 rpm. Flash memory
  * reads any position in less than 1 ms; SD cards sometimes take longer. */
-#define SEEK_MIN_USEC 2000.0
+#define SEEK_MIN_USEC (2.0 * USEC_PER_MSEC)
 /* No seek and rotation of a mechanical disk takes longer. A volume that is loaded from a snapshot
  * takes longer when a position is read for the first time. */
 #define SEEK_MAX_USEC 25000.0

@@ -14,7 +14,7 @@
 
 /* The times between the opening of a file and its two samples. At the first one the first reads are
  * done; at the second one a slow disk has finished reading. */
-#define SAMPLING_EARLY_USEC (USEC_PER_SEC / 2)
+#define SAMPLING_EARLY_USEC (500 * USEC_PER_MSEC)
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* The time before the first round, and between two rounds. A boot that ends before the first round
  * is never sampled, so that sampling costs it nothing. */
