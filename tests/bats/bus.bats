@@ -185,7 +185,8 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     # The service keeps the old figures while it reads the new ones.
     sleep 2.1
     [ "$(own_launches 1 | wc -l)" -gt 1000 ]
-    echo "$(peak) KiB"
+    echo "# 3000 sessions, 1000 applications, $(($(zcat "$HS_STATE/model.json" | wc -c) / 1000000)) MB of text:" \
+        "$(peak) KiB of memory of at most $((limit * 1024)) KiB" >&3
     [ "$(peak)" -lt $((limit * 512)) ]
     [ -z "$(<"$HS_TMP/service.log")" ]
 }
