@@ -64,8 +64,6 @@ static int sample_file(Sampling *s, const EventLog *log, UserShares *shares, Fan
     int r;
 
     s->rounds[e->object] = s->round;
-    if (user_shares_left(shares, e->user, SHARED_SAMPLE_USEC) == 0)
-        return 0;
     r = read_file_residency(log, f, e->object, MIN(batch_deadline, start + SAMPLING_FILE_USEC),
                             &now);
     user_shares_charge(shares, e->user, SHARED_SAMPLE_USEC, clock_now(CLOCK_MONOTONIC) - start);
@@ -96,7 +94,9 @@ int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify 
 
             if (e->at_msec * USEC_PER_MSEC + delays[d] > now)
                 break;
-            if (s->rounds[e->object] == s->round)
+            /* Another user who opened the same object may have time left. */
+            if (s->rounds[e->object] == s->round ||
+                user_shares_left(shares, e->user, SHARED_SAMPLE_USEC) == 0)
                 continue;
             if (n_files++ >= SAMPLING_BATCH_FILES || clock_now(CLOCK_MONOTONIC) >= deadline) {
                 s->unfinished = true;

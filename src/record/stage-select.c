@@ -6,10 +6,19 @@
 
 #define ROOT_PLACES 4U
 
+/* An open of an object by a user, or a run of the object. */
+typedef struct Use {
+    uint32_t object, run;
+    uint32_t at; /* the number of the event; USE_OF_RUN: a run */
+    uint16_t user;
+    bool is_root;
+} Use;
+
+#define USE_OF_RUN UINT32_MAX
+
 typedef struct Candidate {
     StageObject o;
-    bool is_root, several; /* opened or run by root; opened by several runs, or executed */
-    uint32_t run;          /* the first run that opened it */
+    bool is_root, several; /* several runs of the user opened it, or one executes it */
     size_t first;          /* its first event; 0 for an object that only runs refer to */
     size_t turn;
 } Candidate;
@@ -39,48 +48,107 @@ static int compare_turns(const void *a, const void *b)
     return compare_likelihood(a, b);
 }
 
-/* Adds an open (or, with `event` NULL, a run) of the object. */
-static void add(Candidate *c, uint32_t object, uint16_t user, bool is_root,
-                const LoggedEvent *event, size_t at)
+static int compare_uses(const void *a, const void *b)
 {
-    if (!c->o.opened && !c->several) {
-        *c = (Candidate){
-                .o = {.object = object, .user = user},
-                .is_root = is_root,
-                .several = !event,
-                .run = event ? event->run : PROCESS_NONE,
-                .first = at,
+    const Use *x = a, *y = b;
+
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    if (x->is_root != y->is_root)
+        return x->is_root ? -1 : 1;
+    if (x->user != y->user)
+        return x->user < y->user ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Lists all uses, those of one object and user next to each other, and root first. */
+static int list_uses(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
+                     Use **ret, size_t *ret_n)
+{
+    size_t n_events, n = 0;
+    const LoggedEvent *events = event_log_events(log, &n_events);
+    Use *uses = calloc(n_events + n_runs + 1, sizeof(Use));
+
+    if (!uses)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_events; i++)
+        uses[n++] = (Use){
+                .object = events[i].object,
+                .run = events[i].run,
+                .at = (uint32_t)i,
+                .user = events[i].user,
+                .is_root = shares->users[events[i].user].uid == 0,
         };
-    } else if (is_root && !c->is_root) {
-        c->is_root = true;
-        c->o.user = user;
+    for (size_t i = 0; i < n_runs; i++)
+        if (runs[i].object != PROCESS_NONE && !runs[i].own)
+            uses[n++] = (Use){
+                    .object = runs[i].object,
+                    .at = USE_OF_RUN,
+                    .user = user_shares_row(shares, runs[i].uid),
+                    .is_root = runs[i].uid == 0,
+            };
+    qsort(uses, n, sizeof(*uses), compare_uses);
+    *ret = uses;
+    *ret_n = n;
+    return 0;
+}
+
+/* Makes one candidate of the uses of one object by one user. */
+static Candidate make_candidate(const Use *uses, size_t n)
+{
+    Candidate c = {
+            .o = {.object = uses[0].object, .user = uses[0].user},
+            .is_root = uses[0].is_root,
+            .several = uses[n - 1].at == USE_OF_RUN,
+            .first = uses[0].at == USE_OF_RUN ? 0 : uses[0].at,
+    };
+
+    for (size_t i = 1; i < n && !c.several; i++)
+        c.several = uses[i].run != uses[0].run;
+    return c;
+}
+
+/* Adds the candidates of one object: root's if root used it, otherwise one for each user. Returns
+ * how many there are. */
+static size_t add_candidates(const Use *uses, size_t n, Candidate *ret)
+{
+    bool opened = false;
+    size_t n_candidates = 0, k;
+
+    for (size_t i = 0; i < n; i++)
+        opened = opened || uses[i].at != USE_OF_RUN;
+    for (size_t i = 0; i < n && (i == 0 || !uses[0].is_root); i = k) {
+        for (k = i + 1; k < n && uses[k].user == uses[i].user;)
+            k++;
+        ret[n_candidates] = make_candidate(uses + i, k - i);
+        ret[n_candidates++].o.opened = opened;
     }
-    c->several = c->several || !event || event->run != c->run;
-    c->o.opened = c->o.opened || event;
+    return n_candidates;
 }
 
 int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
                  StageObject **ret, size_t *ret_n)
 {
-    size_t n_objects = event_log_n_objects(log), n_events, n = 0, turn = 0;
-    const LoggedEvent *events = event_log_events(log, &n_events);
-    _cleanup_free_ Candidate *c = calloc(n_objects + 1, sizeof(Candidate));
+    _cleanup_free_ Candidate *c = NULL;
+    _cleanup_free_ Use *uses = NULL;
+    size_t n_uses, n = 0, turn = 0, k;
     StageObject *selected;
+    int r;
 
+    r = list_uses(log, runs, n_runs, shares, &uses, &n_uses);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n_uses; i++)
+        n += i == 0 || uses[i].object != uses[i - 1].object || uses[i].user != uses[i - 1].user;
+    c = calloc(n + 1, sizeof(Candidate));
     if (!c)
         return -ENOMEM;
-    for (size_t i = 0; i < n_events; i++) {
-        const LoggedEvent *e = &events[i];
-
-        add(&c[e->object], e->object, e->user, shares->users[e->user].uid == 0, e, i);
+    n = 0;
+    for (size_t i = 0; i < n_uses; i = k) {
+        for (k = i + 1; k < n_uses && uses[k].object == uses[i].object;)
+            k++;
+        n += add_candidates(uses + i, k - i, c + n);
     }
-    for (size_t i = 0; i < n_runs; i++)
-        if (runs[i].object != PROCESS_NONE && !runs[i].own)
-            add(&c[runs[i].object], runs[i].object, user_shares_row(shares, runs[i].uid),
-                runs[i].uid == 0, NULL, 0);
-    for (size_t i = 0; i < n_objects; i++)
-        if (c[i].o.opened || c[i].several)
-            c[n++] = c[i];
 
     qsort(c, n, sizeof(*c), compare_likelihood);
     for (size_t i = 0; i < n; i++) {

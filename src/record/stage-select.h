@@ -12,16 +12,18 @@
 typedef struct StageObject {
     uint32_t object; /* of the event log */
     uint16_t user;   /* row of the shares to which it is charged */
-    bool opened;     /* false: a process of the stage ran it, but it was opened before the stage */
+    bool opened;     /* false: a process of the stage ran it, but nobody opened it in the stage */
 } StageObject;
 
 /* Lists every object that was opened, or that a run of an application refers to, the likeliest to
  * be needed again first:
  *
- * - An object that root opened or ran is charged to root. Any other object is charged to the first
- *   user who opened it or, if it was not opened, ran it.
- * - Among the objects of one user, executed programs and objects that several runs of applications
- *   opened come first. The others follow in the order of their first open.
+ * - An object that root opened or ran is charged to root. Any other object is listed once for each
+ *   user who opened or ran it, because it belongs in the trace if one of these users has room for
+ *   it. Otherwise a user who has used up a share could keep out the files of others by opening them
+ *   first. The caller adds an object only once.
+ * - Among the objects of one user, executed programs and objects that several runs of the user's
+ *   applications opened come first. The others follow in the order of their first open.
  * - Users take turns, so that what they share (the time, and the total size of the trace) is
  *   divided evenly. Root gets four places in each turn, because it represents the whole system.
  *

@@ -339,23 +339,43 @@ static bool stop_is_pending(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
 }
 
-/* Adds the object and charges its user. If the share has no room or the recorder must stop, it only
- * counts the object. */
+/* Adds the object and charges its user. Returns 1; 0 if the share has no room or the recorder must
+ * stop; -ENOMEM or -E2BIG. */
 static int add_for_user(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;
     usec_t start = clock_now(CLOCK_MONOTONIC);
-    int r = 0;
+    int r;
 
-    if (user_shares_left(shares, object->user, SHARED_FILES) > 0 &&
-        user_shares_left(shares, object->user, SHARED_END_USEC) > 0 && !stop_is_pending()) {
-        r = add_object(b, object);
-        user_shares_charge(shares, object->user, SHARED_END_USEC,
-                           clock_now(CLOCK_MONOTONIC) - start);
-    }
-    if (r == 0)
-        shares->users[object->user].n_files_left_out++;
+    if (user_shares_left(shares, object->user, SHARED_FILES) == 0 ||
+        user_shares_left(shares, object->user, SHARED_END_USEC) == 0 || stop_is_pending())
+        return 0;
+    r = add_object(b, object);
+    user_shares_charge(shares, object->user, SHARED_END_USEC, clock_now(CLOCK_MONOTONIC) - start);
     return r;
+}
+
+/* Adds each object for the first of its users who has room for it. Counts the others under the UID
+ * of their likeliest user. */
+static int add_selected(TraceBuilder *b, const StageObject *objects, size_t n)
+{
+    StageRecord *s = b->o->stage;
+    _cleanup_free_ bool *done = calloc(event_log_n_objects(s->log) + 1, sizeof(bool));
+
+    if (!done)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        int r = done[objects[i].object] ? 1 : add_for_user(b, &objects[i]);
+
+        if (r < 0)
+            return r;
+        done[objects[i].object] = r > 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        s->shares.users[objects[i].user].n_files_left_out += !done[objects[i].object];
+        done[objects[i].object] = true;
+    }
+    return 0;
 }
 
 static int add_objects(TraceBuilder *b)
@@ -372,8 +392,8 @@ static int add_objects(TraceBuilder *b)
     memset(b->files, 0xff, (event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
     runs = process_table_runs(b->o->processes, &n_runs);
     r = stage_select(s->log, runs, n_runs, &s->shares, &objects, &n);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = add_for_user(b, &objects[i]);
+    if (r >= 0)
+        r = add_selected(b, objects, n);
     fanotify_resolve_done(b->o->fanotify);
     return r < 0 ? r : 0;
 }

@@ -765,6 +765,29 @@ for i in range(60):
     [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
+@test "one user's flood does not displace a file that this user opened before another user did" {
+    hs_filesystem ext4 256 -N 16384
+    mkdir "$HS_MNT/flood"
+    # These are 500 files more than one user's share (TRACE_RECORD_USER_FILES_MAX).
+    (cd "$HS_MNT/flood" && seq 15500 | xargs touch)
+    echo x >"$HS_MNT/wanted"
+    local flood='
+os.chdir("flood")
+for name in sorted(os.listdir(".")):
+    touch(name)'
+    recorder_start
+    # Two runs open each file of the flood, so that these files come before a file that one run opens.
+    as_user 12345 "$flood"
+    as_user 12345 "$flood
+touch(\"../wanted\")"
+    as_user 23456 'touch("wanted")'
+    as_user 23456 'touch("wanted")'
+    recorder_stop
+    left_out 12345 '.n_files >= 500'
+    shown '[.files[].path] | index("/wanted")'
+    left_out 23456 '.n_files == 0'
+}
+
 @test "30,000 paths of 4,000 bytes by one user: their share, and everybody else's files" {
     hs_filesystem ext4 256 -N 65536 -b 4096
     local deep='

@@ -141,12 +141,34 @@ static void each_user_has_a_share_of_the_time(void **state)
     event_log_free(log);
 }
 
+/* A user without time left takes no place in a batch, and a file that this user opened is sampled
+ * for another user who opened it. */
+static void a_user_without_time_keeps_no_file_out(void **state)
+{
+    static UserShares shares;
+    EventLog *log = event_log_new();
+    uint16_t user = user_shares_row(&shares, 1000);
+    Sampling s = {0};
+
+    memset(&fake, 0, sizeof(fake));
+    user_shares_charge(&shares, user, SHARED_SAMPLE_USEC,
+                       user_shares_left(&shares, user, SHARED_SAMPLE_USEC));
+    for (unsigned i = 0; i < 5; i++)
+        log_opens(log, &shares, 1000, i * FILES, FILES);
+    log_opens(log, &shares, 1001, 0, FILES);
+    assert_int_equal(run_round(&s, log, &shares), 1);
+    assert_int_equal(fake.n_read, FILES);
+    sampling_done(&s);
+    event_log_free(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_batch_ends_and_the_next_one_continues),
             cmocka_unit_test(many_files_take_several_batches),
             cmocka_unit_test(each_user_has_a_share_of_the_time),
+            cmocka_unit_test(a_user_without_time_keeps_no_file_out),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

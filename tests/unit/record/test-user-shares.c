@@ -215,6 +215,24 @@ static void test_turns(void **state)
                               "10:1001 4:1000 11:1001 5:1000 6:1000 7:1000 ");
 }
 
+/* An object that several users opened is listed for each of them: one who has no room left for it
+ * does not keep it out. Only a user's own runs make an object likelier for that user. */
+static void test_several_users(void **state)
+{
+    Recorded *s = *state;
+    char text[256];
+
+    for (int i = 0; i < 4; i++)
+        object(s);
+    opened(s, 0, 1000, 1);
+    opened(s, 0, 1000, 2);
+    opened(s, 1, 1000, 1);
+    opened(s, 2, 1000, 1);
+    opened(s, 2, 1001, 3);
+    select_into(s, (ProcessRun[]){{.object = 3, .uid = 1001}}, 1, text, sizeof(text));
+    assert_string_equal(text, "0:1000 3:1001r 1:1000 2:1001 2:1000 ");
+}
+
 static void test_nothing(void **state)
 {
     char text[8];
@@ -227,13 +245,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_one_user),
-            cmocka_unit_test(test_every_resource),
-            cmocka_unit_test(test_many_users),
-            cmocka_unit_test(test_users_who_take_little),
-            TEST(test_likeliest_first),
-            TEST(test_turns),
-            TEST(test_nothing),
+            cmocka_unit_test(test_one_user),   cmocka_unit_test(test_every_resource),
+            cmocka_unit_test(test_many_users), cmocka_unit_test(test_users_who_take_little),
+            TEST(test_likeliest_first),        TEST(test_turns),
+            TEST(test_several_users),          TEST(test_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
