@@ -332,9 +332,8 @@ static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
     ret->uid = UID_INVALID;
 }
 
-/* Counts an attempt to record a login of that user. Returns the user, or NULL if no further login
- * of the user is to be recorded or if memory runs out. Because the logins and attempts of each user
- * are limited, one user cannot use up the recordings of others. */
+/* Counts an attempt to record a login of that user. Returns the user, or NULL if the user has made
+ * too many attempts or if memory runs out. */
 static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 {
     LoginUser *u;
@@ -353,10 +352,21 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
             return NULL;
         }
     }
-    if (m->n_logins >= m->p.logins_max || u->n_logins >= m->p.user_logins_max ||
-        u->n_attempts >= ATTEMPTS_PER_LOGIN * m->p.user_logins_max)
+    if (u->n_attempts >= ATTEMPTS_PER_LOGIN * m->p.user_logins_max)
         return NULL;
     u->n_attempts++;
+    return u;
+}
+
+/* Counts a login of that user that is recorded. Returns the user, or NULL if no further login of
+ * the user is to be recorded or if memory runs out. Because the logins and attempts of each user
+ * are limited, one user cannot use up the recordings of others. */
+static LoginUser *count_login(StageMachine *m, uint32_t uid)
+{
+    LoginUser *u = count_attempt(m, uid);
+
+    if (!u || m->n_logins >= m->p.logins_max || u->n_logins >= m->p.user_logins_max)
+        return NULL;
     u->n_logins++;
     m->n_logins++;
     return u;
@@ -392,10 +402,13 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
     if (s->began < CLOCK_ZERO || m->clock - s->began > m->p.late_max_usec)
         return;
     if (m->stage == STAGE_LOGIN) {
-        join(m, s, ret);
+        /* A login that several users share is learned for none of them. Therefore one user can do
+         * this to the logins of others only as often as the attempts of this user permit. */
+        if (count_attempt(m, s->uid))
+            join(m, s, ret);
         return;
     }
-    user = count_attempt(m, s->uid);
+    user = count_login(m, s->uid);
     if (!user) {
         if (m->stage != STAGE_SESSION)
             begin_session(m, s->uid, false, ret);

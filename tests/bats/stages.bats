@@ -337,7 +337,7 @@ set_is_read() {
     [ "$flags" = "1000 false 1001 true " ]
 }
 
-@test "a login storm of 50 users: every user's files are recorded, and every user's pack is planned" {
+@test "a login storm of 50 users: every user's files are recorded, and the pack for everybody is planned" {
     local i t
     mkdir -p "$HS_MNT/usr"
     head -c 100000 /dev/zero >"$HS_MNT/usr/shared"

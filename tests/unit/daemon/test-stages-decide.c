@@ -455,6 +455,46 @@ static void many_logins(void **state)
     stage_machine_free(t.m);
 }
 
+/* Lets user 1001 log in and out so often that no further login of this user is recorded. */
+static double use_up_attempts(Teller *t, double at)
+{
+    StageDecision d;
+
+    for (unsigned i = 0; i < 100; i++, at += 2) {
+        feed(t, &(Line){.what = IS_UP, .id = "1", .uid = 1001, SSH}, at, &d);
+        feed(t, &(Line){.what = GONE, .id = "1"}, at + 1, &d);
+    }
+    return at;
+}
+
+/* A user who has made too many attempts neither makes the login of another user a shared one, nor
+ * delays its end, nor ends the session of another user. */
+static void one_user_who_disturbs_logins(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+    double at, shared = 0;
+    StageDecision d;
+
+    feed(&t, &(Line){.what = NO_MANAGER}, 1, &d);
+    feed(&t, &(Line){.what = FINISHED}, 2, &d);
+    at = use_up_attempts(&t, 10);
+    feed(&t, &(Line){.what = IS_UP, .id = "2", .uid = 1000, SSH}, at, &d);
+    assert_true(d.stage == STAGE_LOGIN && d.uid == 1000);
+    for (unsigned i = 0; i < 100 && d.stage != STAGE_SESSION; i++, at += 0.5) {
+        feed(&t, &(Line){.what = IS_UP, .id = "1", .uid = 1001, SSH}, at + 0.1, &d);
+        shared += d.action == STAGE_ACTION_SHARE;
+        feed(&t, &(Line){.what = GONE, .id = "1"}, at + 0.2, &d);
+        feed(&t, &(Line){.what = QUIET}, at + 0.5, &d);
+    }
+    assert_true(shared == 0);
+    assert_true(d.action == STAGE_ACTION_BEGIN && d.stage == STAGE_SESSION && d.uid == 1000);
+    assert_true(d.settled_ago != USEC_INFINITY);
+    feed(&t, &(Line){.what = IS_UP, .id = "1", .uid = 1001, SSH}, at + 1, &d);
+    assert_int_equal(d.action, STAGE_ACTION_NONE);
+    stage_machine_free(t.m);
+}
+
 /* The quick logins of one user, settled or not, do not prevent recordings of others. */
 static void one_users_logins(void **state)
 {
@@ -587,6 +627,7 @@ int main(void)
             cmocka_unit_test(too_many_sessions),
             cmocka_unit_test(many_logins),
             cmocka_unit_test(one_users_logins),
+            cmocka_unit_test(one_user_who_disturbs_logins),
             cmocka_unit_test(hostile_counters),
             cmocka_unit_test(wakes),
     };
