@@ -3,10 +3,14 @@
 #include "record/observer.h"
 
 #include "base/clock.h"
+#include "base/rooted.h"
 #include "record/proc-connector.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+
+#define ETC_FILE_MAX (1U << 20)
 
 void observer_done(Observer *o)
 {
@@ -16,6 +20,7 @@ void observer_done(Observer *o)
     watched_volumes_done(&o->volumes);
     process_table_free(o->processes);
     proc_reader_free(o->proc);
+    subordinate_uids_done(&o->subordinate);
 }
 
 static usec_t since_start(const Observer *o)
@@ -26,6 +31,27 @@ static usec_t since_start(const Observer *o)
 static uint32_t msec_of(usec_t t)
 {
     return (uint32_t)MIN(t / USEC_PER_MSEC, (usec_t)UINT32_MAX);
+}
+
+/* --- users ------------------------------------------------------------------------------------ */
+
+/* Returns the row of the user's shares. Reads which UIDs are subordinate when it meets the first
+ * UID that may be one. Without these files every UID is a user of its own. */
+static uint16_t row_of(Observer *o, uint32_t uid)
+{
+    UserShares *shares = &o->stage->shares;
+    _cleanup_close_ int root_fd = -EBADF;
+
+    if (!shares->subordinate && subordinate_uid_is_possible(uid)) {
+        subordinate_uids_done(&o->subordinate);
+        root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root_fd >= 0) {
+            (void)rooted_read(root_fd, "/etc/subuid", ETC_FILE_MAX, &o->subordinate.subuid, NULL);
+            (void)rooted_read(root_fd, "/etc/passwd", ETC_FILE_MAX, &o->subordinate.passwd, NULL);
+        }
+        shares->subordinate = &o->subordinate;
+    }
+    return user_shares_row(shares, uid);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */
@@ -51,7 +77,7 @@ static int intern_for(StageRecord *s, uint16_t user, const LoggedObject *object,
 }
 
 /* Adds the executable of a process to the log as an object with its path. */
-static int intern_exe(StageRecord *s, const ProcFacts *f, uint32_t *ret, bool *ret_own)
+static int intern_exe(Observer *o, const ProcFacts *f, uint32_t *ret, bool *ret_own)
 {
     const char *slash = strrchr(f->exe, '/');
     LoggedObject object = {
@@ -64,7 +90,7 @@ static int intern_exe(StageRecord *s, const ProcFacts *f, uint32_t *ret, bool *r
     *ret_own = slash && is_own_name(slash + 1);
     if (!slash || object.name_size > 4095)
         return 0;
-    return intern_for(s, user_shares_row(&s->shares, f->uid), &object, ret);
+    return intern_for(o->stage, row_of(o, f->uid), &object, ret);
 }
 
 /* --- processes -------------------------------------------------------------------------------- */
@@ -74,7 +100,7 @@ static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
     Observer *o = arg;
     uint32_t object;
     bool own;
-    int r = intern_exe(o->stage, f, &object, &own);
+    int r = intern_exe(o, f, &object, &own);
 
     if (r < 0 && r != -E2BIG)
         return r;
@@ -97,7 +123,7 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
         return true; /* the process is gone; most programs are on such a volume */
     if (f.exe_dev != 0 && watched_volumes_have(&o->volumes, f.exe_dev))
         return true;
-    if (intern_exe(o->stage, &f, ret_object, ret_own) < 0)
+    if (intern_exe(o, &f, ret_object, ret_own) < 0)
         *ret_object = PROCESS_NONE;
     return false;
 }
@@ -211,7 +237,7 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
     if (exec || o->stage->recording || o->stage->interval) {
         if ((!exec || o->connector_fd < 0) && !process_table_knows(o->processes, pid))
             r = learn_process(o, pid, exec, at);
-        e.user = user_shares_row(&o->stage->shares, process_table_uid_of(o->processes, pid));
+        e.user = row_of(o, process_table_uid_of(o->processes, pid));
         if (r >= 0)
             r = log_object(o, object, &e, &flags);
         o->n_starts += exec && !(flags & (OPEN_LOADER | OPEN_OWN));

@@ -23,6 +23,8 @@
 
 typedef struct Observer {
     StageRecord *stage; /* the record that the observer fills; borrowed */
+    const char *root;   /* subordinate UIDs are looked up in /etc below this directory; borrowed */
+    SubordinateUids subordinate; /* read in each stage when such a UID first appears */
     Fanotify *fanotify;
     WatchedVolumes volumes;
     int connector_fd; /* negative: there is no connector, and /proc is read instead */

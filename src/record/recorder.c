@@ -607,6 +607,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     recorder->root = realpath(o->root, NULL);
     if (!recorder->root)
         return fail(ret_error, -errno, "the root directory is not there");
+    recorder->observer.root = recorder->root;
     recorder->run_dir = o->run_dir ? strdup(o->run_dir) : NULL;
     recorder->observer.processes = process_table_new();
     if (!recorder->observer.processes || (o->run_dir && !recorder->run_dir))

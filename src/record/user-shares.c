@@ -35,6 +35,8 @@ uint16_t user_shares_row(UserShares *s, uint32_t uid)
         s->users[1] = (UserShare){.uid = 0};
         s->n = 2;
     }
+    if (s->subordinate && subordinate_uid_is_possible(uid))
+        uid = subordinate_uids_owner(s->subordinate, uid);
     if (s->users[s->last].uid == uid)
         return s->last;
     for (size_t i = 0; i < s->n; i++)

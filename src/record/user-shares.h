@@ -8,6 +8,7 @@
 
 #include "base/time-util.h"
 #include "base/uid.h"
+#include "record/subordinate-uids.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,8 +34,8 @@ typedef enum Shared {
  * one user take several seconds. */
 #define STAGE_END_USEC (60 * USEC_PER_SEC)
 
-/* The maximum number of rows. Users who find no free row, for example subordinate UIDs of
- * containers, share row 0 with unknown users. */
+/* The maximum number of rows. Users who find no free row, and subordinate UIDs that belong to no
+ * user, share row 0 with unknown users. */
 #define USER_SHARES_MAX 512U
 
 typedef struct UserShare {
@@ -51,10 +52,13 @@ typedef struct UserShares {
     size_t n;
     uint64_t used_root[_SHARED_MAX], used_others[_SHARED_MAX];
     uint16_t last; /* the row that was found last */
+    /* Maps subordinate UIDs to their users; NULL: no UID is a subordinate one. Borrowed. */
+    SubordinateUids *subordinate;
 } UserShares;
 
-/* Returns the row of that user. A missing row is added if there is room; if there is none, row 0 is
- * returned. The row of a user never changes. */
+/* Returns the row of that user, or of the user to whom the subordinate UID belongs. A missing row
+ * is added if there is room; if there is none, row 0 is returned. The row of a user never changes.
+ */
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
 /* If the user may take this amount, charges the user for it and returns true; otherwise returns

@@ -788,6 +788,25 @@ touch(\"../wanted\")"
     left_out 23456 '.n_files == 0'
 }
 
+@test "the subordinate UIDs of a user have one share together, that of the user" {
+    hs_filesystem ext4 256 -N 16384
+    mkdir "$HS_MNT/flood" "$HS_MNT/etc"
+    # These are 500 files more than one user's share (TRACE_RECORD_USER_FILES_MAX).
+    (cd "$HS_MNT/flood" && seq 15500 | xargs touch)
+    echo 'user:x:12345:12345::/:/bin/sh' >"$HS_MNT/etc/passwd"
+    echo 'user:200000:65536' >"$HS_MNT/etc/subuid"
+    recorder_start
+    for i in {0..9}; do
+        as_user "$((200000 + i))" '
+os.chdir("flood")
+for name in sorted(os.listdir("."))[int(sys.argv[3])::10]:
+    touch(name)' "$i"
+    done
+    recorder_stop
+    left_out 12345 '.n_files >= 500 and .n_files < 600'
+    left_out 200000 '.n_files == 0'
+}
+
 @test "30,000 paths of 4,000 bytes by one user: their share, and everybody else's files" {
     hs_filesystem ext4 256 -N 65536 -b 4096
     local deep='

@@ -105,6 +105,44 @@ static void test_users_who_take_little(void **state)
     assert_int_equal(user_shares_left(&s, user_shares_row(&s, 0), SHARED_EVENTS), TOTAL / 4);
 }
 
+/* The subordinate UIDs of a user have this user's share. Those of root, and of unknown users, share
+ * the row of unknown users. */
+static void test_subordinate_uids(void **state)
+{
+    static UserShares s;
+    SubordinateUids subordinate = {
+            .subuid = strdup("ann:100000:65536\nbad line\nann:x:1\nroot:400000:65536\n"
+                             "1001:200000:65536\ngone:300000:65536\nann:4294900000:65536"),
+            .passwd = strdup("root:x:0:0:root:/root:/bin/sh\nannabel::1003:1003::/:\n"
+                             "ann:x:1000:1000:Ann:/home/ann:/bin/sh\n"),
+    };
+    uint16_t ann, other;
+
+    s = (UserShares){.subordinate = &subordinate};
+    ann = user_shares_row(&s, 1000);
+    other = user_shares_row(&s, 1001);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(user_shares_row(&s, 100000), ann);
+        assert_int_equal(user_shares_row(&s, 165535), ann);
+        assert_int_equal(user_shares_row(&s, 4294900000), ann);
+        assert_int_equal(user_shares_row(&s, 200000), other);
+        assert_int_equal(user_shares_row(&s, 300000), 0);
+        assert_int_equal(user_shares_row(&s, 400000), 0);
+        assert_int_equal(user_shares_row(&s, 99999), 4);
+        assert_int_equal(user_shares_row(&s, 165536), 5);
+    }
+    for (uint32_t uid = 500000; uid < 500000 + 3 * SUBORDINATE_KNOWN_MAX; uid++)
+        assert_int_equal(user_shares_row(&s, uid), uid - 500000 + 6);
+    assert_int_equal(user_shares_row(&s, 165535), ann);
+    /* However many of its UIDs a user takes, another user still has a share. */
+    for (uint32_t uid = 100000; uid < 165536; uid++)
+        while (user_shares_try_charge(&s, user_shares_row(&s, uid), SHARED_EVENTS, TOTAL / 32))
+            ;
+    assert_int_equal(s.used_others[SHARED_EVENTS], TOTAL / 4);
+    assert_true(user_shares_try_charge(&s, other, SHARED_EVENTS, TOTAL / 4));
+    subordinate_uids_done(&subordinate);
+}
+
 /* --- the order ---------------------------------------------------------------------------------
  */
 
@@ -245,10 +283,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_one_user),   cmocka_unit_test(test_every_resource),
-            cmocka_unit_test(test_many_users), cmocka_unit_test(test_users_who_take_little),
-            TEST(test_likeliest_first),        TEST(test_turns),
-            TEST(test_several_users),          TEST(test_nothing),
+            cmocka_unit_test(test_one_user),
+            cmocka_unit_test(test_every_resource),
+            cmocka_unit_test(test_many_users),
+            cmocka_unit_test(test_users_who_take_little),
+            cmocka_unit_test(test_subordinate_uids),
+            TEST(test_likeliest_first),
+            TEST(test_turns),
+            TEST(test_several_users),
+            TEST(test_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
