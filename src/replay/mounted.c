@@ -5,6 +5,7 @@
 #include "base/rooted.h"
 #include "device/block-device.h"
 #include "replay/superblock.h"
+#include "volume/loop-file.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
@@ -108,7 +109,7 @@ static void read_superblock(Candidate *c)
     c->has_uuid = n > 0 && superblock_uuid(c->mount->fstype, head, (size_t)n, c->uuid) >= 0;
 }
 
-static bool candidate_open(Candidate *c, const Mount *m)
+static bool candidate_open(Candidate *c, const MountTable *mounts, const Mount *m)
 {
     bool btrfs = strcmp(m->fstype, "btrfs") == 0;
     struct stat st;
@@ -126,6 +127,10 @@ static bool candidate_open(Candidate *c, const Mount *m)
         c->device = makedev(m->major, m->minor);
     else if (m->source[0] == '/' && stat(m->source, &st) >= 0 && S_ISBLK(st.st_mode))
         c->device = st.st_rdev;
+    if (strcmp(m->target, "/") != 0 && loop_file_is_of_user(mounts, c->device)) {
+        close(c->root_fd);
+        return false;
+    }
     if (c->device != 0) {
         c->device_fd = block_device_open(c->device);
         if (c->device_fd >= 0 && ioctl(c->device_fd, BLKGETSIZE64, &c->size_bytes) < 0)
@@ -202,7 +207,7 @@ static int candidates_read(const char *root, Candidates *c)
         const Mount *m = &c->mounts.mounts[i];
 
         if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
-            candidate_open(&c->items[c->n], m))
+            candidate_open(&c->items[c->n], &c->mounts, m))
             c->n++;
     }
     return 0;

@@ -3,6 +3,7 @@
 #include "device/block-device.h"
 #include "volume/disk-facts.h"
 #include "volume/fstab.h"
+#include "volume/loop-file.h"
 #include "volume/mount-table.h"
 #include "volume/volume.h"
 
@@ -153,10 +154,32 @@ static int read_filesystem(Volume *v)
     return r == 0 ? probe_uuid(v) : r;
 }
 
+/* Returns the number of the device of a mount; 0 if it is unknown. If the filesystem's number is
+ * anonymous (btrfs), the source of the mount names the device of the filesystem, or one of its
+ * devices. */
+static uint64_t device_of(int sys_fd, const Mount *m)
+{
+    uint64_t dev = m->major != 0 ? makedev(m->major, m->minor) : disk_number_of(sys_fd, m->source);
+    struct stat st;
+
+    /* A fixture has no devices. */
+    if (dev == 0 && sys_fd == AT_FDCWD && m->source[0] == '/' && stat(m->source, &st) == 0 &&
+        S_ISBLK(st.st_mode))
+        dev = st.st_rdev;
+    return dev;
+}
+
+/* Returns true if reads of the filesystem may wait for a program of a user. A fixture has no
+ * devices. */
+static bool is_of_user(int sys_fd, const MountTable *mounts, const Mount *m)
+{
+    return sys_fd == AT_FDCWD && strcmp(m->target, "/") != 0 &&
+           loop_file_is_of_user(mounts, device_of(sys_fd, m));
+}
+
 static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v)
 {
     size_t l = strlen(prefix);
-    struct stat st;
     int r;
 
     while (l > 0 && prefix[l - 1] == '/')
@@ -172,15 +195,7 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
     if (!v->uuid || !v->fstype || !v->target || !v->mountpoint || !v->subvolume)
         return -ENOMEM;
 
-    /* If the filesystem's number is anonymous (btrfs), the source of the mount names the device of
-     * the filesystem, or one of its devices. */
-    v->block_dev = m->major != 0 ? v->mount_dev : disk_number_of(sys_fd, m->source);
-    /* A fixture has neither filesystems nor devices. */
-    if (sys_fd == AT_FDCWD) {
-        if (v->block_dev == 0 && m->source[0] == '/' && stat(m->source, &st) == 0 &&
-            S_ISBLK(st.st_mode))
-            v->block_dev = st.st_rdev;
-    }
+    v->block_dev = device_of(sys_fd, m);
     r = disk_facts_read(sys_fd, v);
     if (r >= 0 && sys_fd == AT_FDCWD)
         r = read_filesystem(v);
@@ -235,11 +250,15 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
     if (r < 0)
         return r;
     for (size_t i = 0; i < n; i++) {
+        const Mount *m = &mounts.mounts[chosen[i]];
+
+        if (is_of_user(sys_fd, &mounts, m))
+            continue;
         r = grow_array(&t.volumes, &t.allocated, t.n + 1, sizeof(Volume));
         if (r < 0)
             return r;
         t.volumes[t.n] = (Volume){0};
-        r = fill_volume(sys_fd, &mounts.mounts[chosen[i]], prefix, &t.volumes[t.n++]);
+        r = fill_volume(sys_fd, m, prefix, &t.volumes[t.n++]);
         if (r < 0)
             return r;
     }

@@ -149,6 +149,25 @@ hs_filesystem() {
     hs_mount "$HS_LOOP"
 }
 
+# hs_serve_image IMAGE UID DIRECTORY: mounts the ext4 of the image on the directory, from a loop device whose
+# file is on a FUSE filesystem of that user, HS_TMP/net. udisks(8) permits this to the user at the screen.
+hs_serve_image() {
+    local loop server
+    need_loop
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    mkdir "$HS_TMP/net"
+    "$HS_SOURCE/tests/bats/hung-filesystem" "$1" "$HS_TMP/net" "$2" >"$HS_TMP/served.log" 3>&- &
+    server=$!
+    # When the server is gone, reads fail, and everything can be unmounted.
+    hs_defer umount -lq "$HS_TMP/net"
+    hs_defer hs_kill "$server"
+    hs_wait 10 grep -q mounted "$HS_TMP/served.log"
+    loop=$(losetup --find --show --read-only "$HS_TMP/net/program")
+    hs_defer losetup --detach "$loop"
+    mount -o ro,noload "$loop" "$3"
+    hs_defer umount "$3"
+}
+
 # hs_simulated_disk PROFILE on|off MIB: makes an ext4 on a simulated disk of that profile, with
 # delays on or off, and mounts it on HS_MNT. DISKSIM is the pid of its server. Call it without a
 # subshell.

@@ -282,6 +282,44 @@ not_marked() {
     shown '[.files[].path] | index("/net/program") == null'
 }
 
+# served_disk UID: mounts a filesystem with a file on HS_TMP/disk, whose content this user serves.
+served_disk() {
+    mkdir "$HS_TMP/content" "$HS_TMP/disk"
+    echo x >"$HS_TMP/content/file"
+    truncate -s 16M "$HS_TMP/served"
+    mkfs.ext4 -q -d "$HS_TMP/content" "$HS_TMP/served"
+    hs_serve_image "$HS_TMP/served" "$1" "$HS_TMP/disk"
+}
+
+# records_disk: records the opening of a file of served_disk, and of a file of another filesystem.
+records_disk() {
+    hs_filesystem ext4 64
+    echo x >"$HS_MNT/file"
+    recorder_start --root="$HS_TMP"
+    cat "$HS_MNT/file" "$HS_TMP/disk/file" >/dev/null
+    recorder_stop
+    shown 'any(.files[]; .path == "/mnt/file")'
+}
+
+@test "a disk whose content a user serves is not recorded, because it could hang" {
+    served_disk 1000
+    records_disk
+    shown '[.files[].path] | index("/disk/file") == null'
+}
+
+@test "a disk whose file is on a filesystem that is not mounted here is not recorded" {
+    served_disk 0
+    umount -l "$HS_TMP/net"
+    records_disk
+    shown '[.files[].path] | index("/disk/file") == null'
+}
+
+@test "a disk whose content root serves is recorded" {
+    served_disk 0
+    records_disk
+    shown '[.files[].path] | index("/disk/file")'
+}
+
 # runs_from PID PATH: checks that the process executes that file.
 runs_from() {
     [ "$(readlink "/proc/$1/exe")" = "$2" ]
