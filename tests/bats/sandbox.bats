@@ -193,6 +193,24 @@ BACKGROUND=(learn:learns learn:plans plan:plans refresh:refreshes)
     done
 }
 
+@test "each program that runs in a unit's sandbox completes the filter of the unit" {
+    need_command strace
+    local unit program
+    while read -r unit program; do
+        sandbox "$unit"
+        strace -f -qq -e trace=prctl,execve -o "$HS_TMP/trace" "$SANDBOX" $program >/dev/null
+        sed '1,/execve("[^"]*'"$(basename "${program%% *}")"'".* = 0$/d' "$HS_TMP/trace" >"$HS_TMP/own"
+        echo "$program"
+        grep -q 'prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, .* = 0$' "$HS_TMP/own"
+    done <<END
+learn $HEADSTART --version
+record $HEADSTARTD --version
+replay-boot $HEADSTART_REPLAY --version
+replay-user@ $HS_BUILD/src/daemon/is-login 4711
+bus $HS_BUILD/src/bus/headstart-bus --version
+END
+}
+
 @test "the tables of calls name only calls that a program makes" {
     local call causes _
     # A line of the table of equivalents is of use if a program was seen to make one of its calls.

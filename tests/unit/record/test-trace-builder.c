@@ -17,10 +17,12 @@
 
 static TestRoot root;
 static usec_t now;
+static unsigned n_searched;
 
 usec_t __wrap_clock_now(clockid_t clock);
 int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 void __wrap_fanotify_resolve_done(Fanotify *f);
+int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);
 
 usec_t __wrap_clock_now(clockid_t clock)
 {
@@ -37,6 +39,14 @@ int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size
 
 void __wrap_fanotify_resolve_done(Fanotify *f)
 {
+}
+
+/* The search in one file may take at most 20 ms, however large the file is. */
+int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret)
+{
+    assert_true(deadline > now && deadline <= now + 20 * USEC_PER_MSEC);
+    n_searched++;
+    return 1;
 }
 
 static int set_up(void **state)
@@ -76,6 +86,7 @@ static size_t build(StageRecord *s)
     assert_int_equal(fstatat(root.fd, "file", &st, 0), 0);
     v.st_dev = v.mount_dev = st.st_dev;
     assert_int_equal(stage_record_init(s), 0);
+    s->residency_known = true;
     log_opens(s->log, &s->shares, 0, 0, FILES);
     log_opens(s->log, &s->shares, 1000, FILES, FILES);
     o.processes = process_table_new();
@@ -100,6 +111,9 @@ static void each_user_has_a_share_of_the_time(void **state)
                      FILES - user);
     assert_int_equal(s.shares.users[user_shares_row(&s.shares, 0)].n_files_left_out, FILES - all);
     assert_int_equal(n, user + all);
+    assert_int_equal(n_searched, n);
+    /* The search in each file was cut short. */
+    assert_int_equal(s.shares.users[user_shares_row(&s.shares, 1000)].n_files_cut, user);
 }
 
 static void a_request_to_stop_ends_it(void **state)
