@@ -20,11 +20,42 @@ static bool note_helper(LaunchTable *t, uint32_t uid, const uint32_t *pids, size
     return false;
 }
 
-bool launch_table_note(LaunchTable *t, LaunchKey key, const uint32_t *pids, size_t n, usec_t now)
+/* Returns how many starts of the user are noted. */
+static unsigned count_recent(const LaunchTable *t, uint32_t uid)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < LAUNCH_RECENT_MAX; i++)
+        n += t->recent[i].latest > 0 && t->recent[i].key.uid == uid;
+    return n;
+}
+
+/* Returns a free entry. If there is none, returns the oldest start of the user who has the most
+ * starts. The new start of `uid` is counted, too. */
+static size_t choose_entry(const LaunchTable *t, uint32_t uid)
 {
     size_t entry = 0;
+    unsigned most = 0;
 
     for (size_t i = 0; i < LAUNCH_RECENT_MAX; i++) {
+        unsigned n;
+
+        if (t->recent[i].latest == 0)
+            return i;
+        n = count_recent(t, t->recent[i].key.uid) + (t->recent[i].key.uid == uid);
+        if (n > most || (n == most && t->recent[i].latest < t->recent[entry].latest)) {
+            most = n;
+            entry = i;
+        }
+    }
+    return entry;
+}
+
+bool launch_table_note(LaunchTable *t, LaunchKey key, const uint32_t *pids, size_t n, usec_t now)
+{
+    size_t entry = LAUNCH_RECENT_MAX;
+
+    for (size_t i = 0; i < LAUNCH_RECENT_MAX && entry == LAUNCH_RECENT_MAX; i++)
         if (t->recent[i].latest > 0 && t->recent[i].key.uid == key.uid &&
             t->recent[i].key.application == key.application) {
             if (now - t->recent[i].latest < LAUNCH_AGAIN_USEC) {
@@ -32,11 +63,9 @@ bool launch_table_note(LaunchTable *t, LaunchKey key, const uint32_t *pids, size
                 return false;
             }
             entry = i;
-            break;
         }
-        if (t->recent[i].latest < t->recent[entry].latest)
-            entry = i;
-    }
+    if (entry == LAUNCH_RECENT_MAX)
+        entry = choose_entry(t, key.uid);
     if (note_helper(t, key.uid, pids, n, now))
         return false;
     t->recent[entry].key = key;

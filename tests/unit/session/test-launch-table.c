@@ -135,6 +135,21 @@ static void a_set_must_fit_into_memory(void **state)
     assert_false(launch_fits(50, 100, 10.1, 10));
 }
 
+/* However many applications one user starts, the starts of another stay noted. */
+static void one_users_starts_are_not_forgotten_for_anothers(void **state)
+{
+    const LaunchKey gimp = {1001, 7};
+    const uint32_t start = 100, child[] = {101, start};
+    LaunchTable t = {0};
+
+    (void)state;
+    assert_true(launch_table_note(&t, gimp, &start, 1, 10 * SEC));
+    for (uint64_t i = 0; i < 3 * LAUNCH_RECENT_MAX; i++)
+        assert_true(note(&t, (LaunchKey){1000, 100 + i}, 10 * SEC + 1 + i));
+    assert_false(note(&t, gimp, 11 * SEC));
+    assert_false(launch_table_note(&t, (LaunchKey){1001, 8}, child, 2, 12 * SEC));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +159,7 @@ int main(void)
             cmocka_unit_test(the_oldest_key_is_forgotten),
             cmocka_unit_test(a_fifth_set_stops_the_oldest_and_nothing_queues_up),
             cmocka_unit_test(one_users_starts_leave_those_of_others),
+            cmocka_unit_test(one_users_starts_are_not_forgotten_for_anothers),
             cmocka_unit_test(a_set_must_fit_into_memory),
     };
 
