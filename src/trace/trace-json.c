@@ -46,6 +46,9 @@ COLUMN(access_file, TraceAccess, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i
 COLUMN(access_application, TraceAccess, INDEX(application))
 COLUMN(access_kind, TraceAccess, t[i].kind)
 
+COLUMN(touched_application, TraceTouched, DELTA(application))
+COLUMN(touched_file, TraceTouched, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i - 1].file))
+
 COLUMN(sample_at, TraceSample, DELTA(at))
 COLUMN(sample_busy, TraceSample, DELTA(busy))
 COLUMN(sample_stalled, TraceSample, DELTA(stalled))
@@ -146,6 +149,21 @@ static void write_measurements(JsonWriter *w, const Trace *t)
     }
 }
 
+/* Writes the touched pages of files; only sessions have them. */
+static void write_touched(JsonWriter *w, const Trace *t)
+{
+    if (t->n_touched == 0)
+        return;
+    json_writer_open(w, "touched", '{');
+    json_writer_add_column(w, "application_delta", t->touched, t->n_touched, touched_application);
+    json_writer_add_column(w, "file_delta", t->touched, t->n_touched, touched_file);
+    json_writer_open(w, "ranges", '[');
+    for (size_t i = 0; i < t->n_touched; i++)
+        write_ranges(w, NULL, &t->touched[i].ranges);
+    json_writer_close(w, ']');
+    json_writer_close(w, '}');
+}
+
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -207,6 +225,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     }
 
     write_measurements(&w, t);
+    write_touched(&w, t);
     /* Most traces lack this member, because every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
@@ -530,6 +549,31 @@ static int read_samples(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_touched(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"application_delta", "file_delta", "ranges"};
+    JsonColumn c[ELEMENTSOF(keys)], ranges;
+    int64_t application = 0, file = 0;
+    size_t n_ranges = 0;
+
+    r->where = "touched";
+    if (!json_object_object_get_ex(o, "touched", NULL))
+        return 0;
+    CHECK(json_get_object(o, "touched", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_TOUCHED_MAX, c));
+    for (size_t n = c[0].n; n > 0; n--) {
+        _cleanup_range_set_ RangeSet found = {0};
+
+        CHECK(step_index(&c[0], &application));
+        CHECK(step_index(&c[1], &file));
+        CHECK(json_next_column(&c[2], 2 * (size_t)(TRACE_RANGES_MAX - n_ranges), &ranges));
+        n_ranges += ranges.n / 2;
+        CHECK(read_ranges(ranges, &found));
+        CHECK(trace_add_touched(r->t, (uint32_t)application, (uint32_t)file, &found));
+    }
+    return 0;
+}
+
 static int read_left_out(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"uid", "n_events", "n_files", "n_cut"};
@@ -627,6 +671,7 @@ static int read_all(Reader *r)
     CHECK(read_accesses(r, o));
     CHECK(read_replay(r, o));
     CHECK(read_samples(r, o));
+    CHECK(read_touched(r, o));
     CHECK(read_left_out(r, o));
     CHECK(read_timing(r, o));
     r->where = "cross-references";

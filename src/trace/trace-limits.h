@@ -34,7 +34,8 @@
 #define TRACE_FILES_MAX      250000U
 #define TRACE_PATHS_MAX      500000U              /* nodes of the path tree */
 #define TRACE_PATH_BYTES_MAX (256U * 1024 * 1024) /* full paths of all files */
-#define TRACE_RANGES_MAX     2000000U             /* resident ranges of all files */
+#define TRACE_RANGES_MAX     2000000U             /* resident ranges of all files; touched ones */
+#define TRACE_TOUCHED_MAX    250000U              /* pairs of an application and a file */
 #define TRACE_LEFT_OUT_MAX   4096U                /* users */
 #define TRACE_VOLUMES_MAX    4096U
 #define TRACE_SAMPLES_MAX    128U                  /* of CPU and pressure */

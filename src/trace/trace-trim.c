@@ -60,6 +60,23 @@ static void keep_accesses(Trace *t, const uint32_t *file_where, const uint32_t *
     t->n_accesses = n;
 }
 
+static void keep_touched(Trace *t, const uint32_t *file_where, const uint32_t *application_where)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_touched; i++) {
+        TraceTouched x = t->touched[i];
+
+        x.application = application_where[x.application];
+        x.file = file_where[x.file];
+        if (x.application != TRACE_NONE && x.file != TRACE_NONE)
+            t->touched[n++] = x;
+        else
+            range_set_done(&x.ranges);
+    }
+    t->n_touched = n;
+}
+
 int trace_keep_files(Trace *t, const bool *keep)
 {
     _cleanup_free_ uint32_t *files = calloc(t->n_files + 1, sizeof(uint32_t));
@@ -73,5 +90,6 @@ int trace_keep_files(Trace *t, const bool *keep)
     keep_applications(t, files, applications);
     keep_lifetimes(t, applications);
     keep_accesses(t, files, applications);
+    keep_touched(t, files, applications);
     return 0;
 }

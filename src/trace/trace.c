@@ -75,6 +75,9 @@ Trace *trace_free(Trace *t)
         free(t->paths[i].name);
     for (size_t i = 0; i < t->n_files; i++)
         range_set_done(&t->files[i].resident);
+    for (size_t i = 0; i < t->n_touched; i++)
+        range_set_done(&t->touched[i].ranges);
+    free(t->touched);
     free(t->volumes);
     free(t->paths);
     free(t->files);
@@ -326,6 +329,37 @@ int trace_add_access(Trace *t, const TraceAccess *a)
     return 0;
 }
 
+/* Returns true if the row `x` comes after the row `last`. */
+static bool touched_rises(const TraceTouched *last, const TraceTouched *x)
+{
+    return last->application != x->application ? last->application < x->application
+                                               : last->file < x->file;
+}
+
+static bool touched_is_valid(const Trace *t, const TraceTouched *x)
+{
+    return x->application < t->n_applications && x->file < t->n_files && x->ranges.n > 0 &&
+           !t->files[x->file].directory;
+}
+
+int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges)
+{
+    const TraceTouched x = {application, file, *ranges};
+    int r;
+
+    if (!touched_is_valid(t, &x) ||
+        (t->n_touched > 0 && !touched_rises(&t->touched[t->n_touched - 1], &x)))
+        return -EINVAL;
+    if (t->n_touched >= TRACE_TOUCHED_MAX)
+        return -E2BIG;
+    r = grow_array(&t->touched, &t->allocated_touched, t->n_touched + 1, sizeof(TraceTouched));
+    if (r < 0)
+        return r;
+    t->touched[t->n_touched++] = x;
+    *ranges = (RangeSet){0};
+    return 0;
+}
+
 int trace_add_left_out(Trace *t, const TraceLeftOut *l)
 {
     int r;
@@ -471,6 +505,23 @@ static int validate_tables(const Trace *t)
     return 0;
 }
 
+static int validate_touched(const Trace *t)
+{
+    uint64_t n_ranges = 0;
+
+    if (t->n_touched > TRACE_TOUCHED_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < t->n_touched; i++) {
+        const TraceTouched *x = &t->touched[i];
+
+        if (!touched_is_valid(t, x) || !ranges_are_valid(&x->ranges) ||
+            (i > 0 && !touched_rises(x - 1, x)))
+            return -EBADMSG;
+        n_ranges += x->ranges.n;
+    }
+    return n_ranges <= TRACE_RANGES_MAX ? 0 : -EBADMSG;
+}
+
 static int validate_left_out(const Trace *t)
 {
     if (t->n_left_out > TRACE_LEFT_OUT_MAX)
@@ -530,6 +581,8 @@ int trace_validate(const Trace *t)
         r = validate_tables(t);
     if (r >= 0)
         r = validate_events(t);
+    if (r >= 0)
+        r = validate_touched(t);
     if (!trace_samples_valid(t) || t->replay.end < t->replay.start)
         return -EBADMSG;
     return r < 0 ? r : validate_left_out(t);

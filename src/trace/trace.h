@@ -102,6 +102,15 @@ typedef struct TraceAccess {
     AccessKind kind;
 } TraceAccess;
 
+/* The pages of a file that processes of an application had touched through mappings some seconds
+ * after the application was started (record/touched.h). Unlike `resident` they do not depend on
+ * what was in memory before. */
+typedef struct TraceTouched {
+    uint32_t application; /* into applications */
+    uint32_t file;        /* into files */
+    RangeSet ranges;      /* of the file, in bytes; never empty */
+} TraceTouched;
+
 /* The opens of a user that the recorder left out because they exceeded the user's share
  * (trace-limits.h, record/user-shares.h). */
 typedef struct TraceLeftOut {
@@ -175,6 +184,9 @@ typedef struct Trace {
     TraceAccess *accesses;
     size_t n_accesses, allocated_accesses;
 
+    TraceTouched *touched; /* by application, then file */
+    size_t n_touched, allocated_touched;
+
     TraceLeftOut *left_out; /* one row for each user, in rising order of the UID */
     size_t n_left_out, allocated_left_out;
 
@@ -233,6 +245,10 @@ bool trace_samples_valid(const Trace *t);
 usec_t trace_waited(const Trace *t);
 /* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
+
+/* Adds a row and takes over *ranges, which must not be empty. Rows must rise by application, then
+ * file (-EINVAL otherwise). On failure *ranges is untouched. */
+int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges);
 
 /* Returns the number of bytes that the full path takes as text, with its NUL. */
 size_t trace_path_bytes(const Trace *t, uint32_t path);

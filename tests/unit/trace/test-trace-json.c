@@ -142,6 +142,12 @@ static void same(const Trace *a, const Trace *b)
         assert_int_equal(a->accesses[i].application, b->accesses[i].application);
         assert_int_equal(a->accesses[i].kind, b->accesses[i].kind);
     }
+    assert_int_equal(a->n_touched, b->n_touched);
+    for (size_t i = 0; i < a->n_touched; i++) {
+        assert_int_equal(a->touched[i].application, b->touched[i].application);
+        assert_int_equal(a->touched[i].file, b->touched[i].file);
+        assert_true(range_set_equal(&a->touched[i].ranges, &b->touched[i].ranges));
+    }
     assert_int_equal(a->timing.ready, b->timing.ready);
     assert_int_equal(a->timing.stalled, b->timing.stalled);
     assert_int_equal(a->timing.busy, b->timing.busy);
@@ -170,6 +176,50 @@ static void round_trip(const Trace *t)
     again = text_of(back, &size_again);
     assert_int_equal(size, size_again);
     assert_string_equal(text, again);
+}
+
+/* Adds what the application touched of the file: its pages 1 and 3. */
+static void touch(Trace *t, uint32_t application, uint32_t file)
+{
+    _cleanup_range_set_ RangeSet ranges = {0};
+
+    range_set_insert(&ranges, 4096, 4096);
+    range_set_insert(&ranges, 3 * 4096, 4096);
+    assert_int_equal(trace_add_touched(t, application, file, &ranges), 0);
+}
+
+static void touched_pages_come_back(void **state)
+{
+    _cleanup_trace_ Trace *t = small_trace();
+    _cleanup_range_set_ RangeSet ranges = {0};
+    _cleanup_free_ char *text = NULL, *wrong = NULL;
+    uint32_t file[2], n = 0;
+    char *at;
+
+    for (uint32_t i = 0; i < t->n_files && n < 2; i++)
+        if (!t->files[i].directory)
+            file[n++] = i;
+    assert_int_equal(n, 2);
+    touch(t, 0, file[1]);
+    touch(t, 2, file[0]);
+    touch(t, 2, file[1]);
+    round_trip(t);
+
+    range_set_insert(&ranges, 0, 4096);
+    assert_int_equal(trace_add_touched(t, 2, file[1], &ranges), -EINVAL); /* does not rise */
+    assert_int_equal(trace_add_touched(t, 1, file[1], &ranges), -EINVAL);
+    assert_int_equal(trace_add_touched(t, 3, file[1], &ranges), -EINVAL); /* no such application */
+    assert_int_equal(trace_add_touched(t, 2, (uint32_t)t->n_files, &ranges), -EINVAL);
+    assert_int_equal(trace_add_touched(t, 2, file[1] + 1, &(RangeSet){0}), -EINVAL);
+    assert_int_equal(ranges.n, 1);
+
+    text = text_of(t, NULL);
+    at = strstr(text, "\"application_delta\":[0,2,0]");
+    assert_non_null(at);
+    at[strlen("\"application_delta\":[0,")] = '0'; /* application 0 and a lower file */
+    refuse(text, strlen(text), -EBADMSG);
+    at[strlen("\"application_delta\":[0,")] = '3'; /* no such application */
+    refuse(text, strlen(text), -EBADMSG);
 }
 
 static void traces_come_back(void **state)
@@ -593,6 +643,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(traces_come_back),
+            cmocka_unit_test(touched_pages_come_back),
             cmocka_unit_test(empty_traces_come_back),
             cmocka_unit_test(extreme_numbers_come_back),
             cmocka_unit_test(names_are_bytes),
