@@ -49,26 +49,9 @@ uint64_t following_first_waiting(const Following *f)
     return f->next;
 }
 
-/* Returns the index of the first run whose serial is not below `serial`. Runs are in the order of
- * their serials. */
-static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (runs[middle].serial < serial)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static int add_new(Following *f, const ProcessRun *runs, size_t n)
 {
-    size_t first = find_serial(runs, n, f->next);
+    size_t first = process_find_serial(runs, n, f->next);
     int r = grow_array(&f->entries, &f->allocated, f->n + n - first, sizeof(*f->entries));
 
     if (r < 0)
@@ -115,7 +98,7 @@ int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t
     f->n_waiting = 0;
     for (size_t i = 0; i < f->n; i++) {
         Followed e = f->entries[i];
-        size_t at = find_serial(runs, n_runs, e.serial);
+        size_t at = process_find_serial(runs, n_runs, e.serial);
         bool there = at < n_runs && runs[at].serial == e.serial;
 
         if (!follow(&e, there ? &runs[at] : NULL, now, name, report, arg)) {

@@ -57,6 +57,21 @@ struct ProcessTable {
     bool unsettled;  /* a process may have unsettled runs for process_table_settle() */
 };
 
+size_t process_find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (runs[mid].serial < serial)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 bool is_loader_name(const char *name)
 {
     return strcmp(name, "ld.so") == 0 || strncmp(name, "ld-linux", 8) == 0 ||

@@ -140,6 +140,10 @@ int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, vo
 /* Returns the runs. The array is valid until the next call that changes the table. */
 const ProcessRun *process_table_runs(const ProcessTable *t, size_t *ret_n);
 
+/* Returns the index of the first of the runs whose serial is `serial` or higher; n if there is
+ * none. */
+size_t process_find_serial(const ProcessRun *runs, size_t n, uint64_t serial);
+
 /* Returns true for the file name of a dynamic loader: ld.so, ld-linux*, ld-musl-*, ld64.so*, and
  * ld- with a digit after it (ld-2.31.so). */
 bool is_loader_name(const char *name);

@@ -243,7 +243,20 @@ static bool is_replayed(Recorder *recorder, usec_t now)
     return s->replayed;
 }
 
-/* Samples residency, if that is due. Returns 0 or -ENOMEM. */
+/* Finds out what applications that were started in a session touch. Returns 0 or -ENOMEM. */
+static int find_touched(Recorder *recorder, usec_t now)
+{
+    StageRecord *s = &recorder->stage;
+    const ProcessRun *runs;
+    size_t n;
+
+    if (s->stage != STAGE_SESSION)
+        return 0;
+    runs = process_table_runs(recorder->observer.processes, &n);
+    return touched_run(&s->touched, runs, n, &s->shares, now);
+}
+
+/* Samples residency and touched pages, if that is due. Returns 0 or -ENOMEM. */
 static int sample(Recorder *recorder)
 {
     StageRecord *s = &recorder->stage;
@@ -259,6 +272,8 @@ static int sample(Recorder *recorder)
         moment_read(&moment);
         stage_record_add_sample(s, &moment);
     }
+    if (find_touched(recorder, now) < 0)
+        return -ENOMEM;
     if (is_replayed(recorder, now))
         return 0;
     if (s->residency_known)
@@ -426,6 +441,7 @@ static int stop_recording(Recorder *recorder)
     if (recorder->read_ahead_lowered)
         (void)restore_read_ahead(recorder);
     sampling_done(&recorder->stage.sampling);
+    touched_done(&recorder->stage.touched);
     r = forget(recorder);
     recorder->stage.interval = r >= 0 && recorder->options.intervals;
     return r;

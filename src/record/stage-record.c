@@ -14,12 +14,14 @@ void stage_record_done(StageRecord *s)
 {
     event_log_free(s->log);
     sampling_done(&s->sampling);
+    touched_done(&s->touched);
     volume_snapshots_done(&s->snapshots);
 }
 
 void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start)
 {
     sampling_done(&s->sampling);
+    touched_done(&s->touched);
     s->replay_checked = s->replayed = false;
     s->recording = true;
     s->stage = stage;

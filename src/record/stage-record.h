@@ -10,6 +10,7 @@
 #include "record/event-log.h"
 #include "record/moment.h"
 #include "record/sampling.h"
+#include "record/touched.h"
 #include "record/user-shares.h"
 #include "record/volume-snapshots.h"
 #include "trace/trace.h"
@@ -31,6 +32,7 @@ typedef struct StageRecord {
     EventLog *log;
     UserShares shares; /* the users' parts of the log and of the trace */
     Sampling sampling;
+    Touched touched;
     bool replay_checked, replayed; /* was a pack replayed, as far as it is known */
     usec_t metadata_sampled;       /* when the metadata was last sampled, since `zero_boottime` */
     VolumeSnapshots snapshots;

@@ -8,6 +8,7 @@
 #include "record/residency.h"
 #include "record/stage-metadata.h"
 #include "record/stage-select.h"
+#include "record/touched-rows.h"
 #include "record/trace-facts.h"
 #include "volume/mountinfo.h"
 
@@ -448,6 +449,21 @@ static int add_runs(TraceBuilder *b)
     return 0;
 }
 
+static int add_touched(TraceBuilder *b)
+{
+    const VolumeTable *volumes = &b->o->volumes.table;
+    _cleanup_free_ uint64_t *devs = calloc(b->t->n_volumes + 1, sizeof(uint64_t));
+    const ProcessRun *runs;
+    size_t n;
+
+    if (!devs)
+        return -ENOMEM;
+    for (size_t i = 0; i < volumes->n; i++)
+        devs[b->volumes[i].id] = volumes->volumes[i].mount_dev;
+    runs = process_table_runs(b->o->processes, &n);
+    return touched_add_rows(&b->o->stage->touched, devs, runs, n, b->runs, b->t);
+}
+
 static int add_accesses(TraceBuilder *b)
 {
     size_t n, n_runs;
@@ -489,6 +505,8 @@ int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, 
         r = add_objects(b);
     if (r >= 0)
         r = add_runs(b);
+    if (r >= 0)
+        r = add_touched(b);
     if (r >= 0)
         r = add_accesses(b);
     if (r >= 0)

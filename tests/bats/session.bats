@@ -474,6 +474,33 @@ plan() {
     HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plan --quiet "$@"
 }
 
+@test "the trace tells which pages of its files an application has touched when it started" {
+    local fifo=$HS_TMP/fifo reader
+    mkfifo "$fifo"
+    session_config Predict=no
+    session_start
+    # All pages of the libraries are in memory, and the start touches some of them.
+    find "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
+    as_user /bin/first <"$fifo" &
+    reader=$!
+    exec 7>"$fifo"
+    sleep 4 # TOUCHED_EARLY_USEC
+    exec 7>&-
+    wait "$reader"
+    session_stop
+    zcat -f "$HS_STATE"/traces/*-session*.json | jq -e '
+        def sums: [foreach .[] as $d (0; . + $d)];
+        (.files.path_delta | sums) as $path | (.touched.application_delta | sums) as $application |
+        (.touched.file_delta | sums) as $file | .paths.name as $names |
+        [range($file | length) | {
+            application: $names[$path[$SELF.applications[$application[.]]]],
+            file: $names[$path[$file[.]]],
+            size: $SELF.files.size_bytes[$file[.]],
+            bytes: ([$SELF.touched.ranges[.] | .[range(1; length; 2)]] | add)
+        }] | any(.application == "first" and (.file | startswith("libc.so")) and
+                 .bytes > 4096 and .bytes < .size)' --argjson SELF "$(zcat -f "$HS_STATE"/traces/*-session*.json)"
+}
+
 # learned_starts: records two sessions with the habit, learns them, and plans. A reclaimer may drop
 # pages of a session before the recorder has seen them. The traces are therefore edited: each file
 # counts as resident from its beginning to its end.

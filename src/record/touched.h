@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Finds out which pages of which files applications touch when they start. Residency shows this
+ * only for files that nobody has used before: the pages of a shared library that are in memory may
+ * have been read for another application. Therefore the page tables of a process that runs an
+ * application are read some seconds after its start (record/mapping.h). They show pages of mapped
+ * files only. Reading them needs CAP_SYS_PTRACE; without it nothing is found. */
+
+#include "base/ranges.h"
+#include "record/processes.h"
+#include "record/user-shares.h"
+
+/* The ages at which the pages of a process are read. At the first one most starts are over; at the
+ * second one a start from a slow disk is. */
+#define TOUCHED_EARLY_USEC (3 * USEC_PER_SEC)
+#define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
+/* The limits of one batch, and those of one process. A process beyond its limits is not examined
+ * further; what was found counts. */
+#define TOUCHED_BATCH_PROCESSES   8U
+#define TOUCHED_MAPS_BYTES        (1U << 20) /* of the text of /proc/PID/maps */
+#define TOUCHED_PAGES             262144U
+#define TOUCHED_PROCESS_USEC      (20 * USEC_PER_MSEC)
+
+/* The pages of one file that one process had touched at one age. */
+typedef struct TouchedFile {
+    uint64_t serial; /* of the run: ProcessRun.serial */
+    uint64_t dev;    /* as in mountinfo */
+    uint64_t inode;
+    RangeSet ranges; /* not empty */
+} TouchedFile;
+
+/* Zeroed is valid: a stage that begins. */
+typedef struct Touched {
+    TouchedFile *files;
+    size_t n, allocated;
+    uint64_t next[2]; /* for each age: the first serial that was not considered */
+} Touched;
+
+void touched_done(Touched *t);
+
+/* Reads the pages of the processes that have reached one of the ages. `runs` are all runs, in rising
+ * order of their serials; `now` is on their clock. The runs that began at time 0 ran before the
+ * stage, and are left out. The user of a process is charged for the time and for the ranges. Returns
+ * 0 or -ENOMEM. */
+int touched_run(Touched *t, const ProcessRun *runs, size_t n_runs, UserShares *shares, usec_t now);
