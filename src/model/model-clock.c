@@ -80,6 +80,10 @@ static void rescale_use(ModelUse *u, uint64_t to, uint64_t from)
     u->launched = decayed_sum_rescale(u->launched, to, from);
     u->delay = decayed_sum_rescale(u->delay, to, from);
     u->machines = settle_machines(u->machines, u->used);
+    if (u->touched) {
+        u->touched->sessions = decayed_sum_rescale(u->touched->sessions, to, from);
+        rescale_ranges(&u->touched->ranges, to, from);
+    }
 }
 
 static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)

@@ -7,6 +7,9 @@
 
 void model_stage_done(ModelStage *s);
 
+/* Frees what a use has beyond the row itself. */
+void model_use_done(ModelUse *u);
+
 /* Frees the ranges of a file. */
 void model_stage_file_done(ModelStageFile *f);
 
@@ -29,9 +32,10 @@ void model_drop_expired_applications(ModelStage *s, uint32_t *scratch);
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
                            DecayClock *ret);
 
-/* Adds the file with its ranges to a prediction; `needed` is its probability. 0 or -ENOMEM. */
-int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
-                       Prediction *p);
+/* Adds the file with the ranges of `known` to a prediction; `needed` is its probability. 0 or
+ * -ENOMEM. */
+int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
+                       double needed, usec_t first_use, Prediction *p);
 
 /* Compares two ModelLearned for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);

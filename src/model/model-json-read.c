@@ -278,6 +278,38 @@ static int read_launches(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
+/* Reads the touched pages: an array of [number of the use in the order of `uses_delta`, sum of
+ * sessions, ranges] in which the numbers rise. The member is absent if no use has touched pages. */
+static int read_touched(Reader *x, struct json_object *o, ModelStage *s)
+{
+    JsonColumn all, one, ranges;
+    uint64_t next = 0, at;
+
+    x->where = "touched";
+    if (!json_object_object_get_ex(o, x->where, NULL))
+        return 0;
+    CHECK(json_get_column(&x->document, o, x->where, MODEL_USES_MAX, &all));
+    while (all.n > 0) {
+        ModelUse *u;
+
+        CHECK(json_next_column(&all, 3, &one));
+        CHECK(json_next_u64(&one, UINT32_MAX, &at));
+        if (at < next || at >= s->n_uses)
+            return -EBADMSG;
+        next = at + 1;
+        u = &s->uses[at];
+        u->touched = calloc(1, sizeof(ModelResidency));
+        if (!u->touched)
+            return -ENOMEM;
+        CHECK(next_sum(x, &one, u->launched, &u->touched->sessions));
+        if (decayed_sum_is_zero(u->touched->sessions))
+            return -EBADMSG;
+        CHECK(json_next_column(&one, 3 * MODEL_RANGES_MAX, &ranges));
+        CHECK(read_ranges(x, ranges, u->touched->sessions, &u->touched->ranges));
+    }
+    return 0;
+}
+
 /* Returns the name of the member `observed`, which version 1 of the format named differently. */
 static const char *observed_key(const Reader *x)
 {
@@ -465,6 +497,7 @@ static int read_stage(Reader *x, struct json_object *o, ModelStage *s)
     CHECK(read_timing(x, o, &s->timing));
     CHECK(read_applications(x, o, s));
     CHECK(read_launches(x, o, s));
+    CHECK(read_touched(x, o, s));
     CHECK(read_stage_files(x, o, s));
     CHECK(read_residency(x, o, "assumed", RESIDENCY_ASSUMED, s));
     if (json_object_object_get_ex(o, "exact", NULL)) /* older models do not have it */

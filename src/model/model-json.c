@@ -107,6 +107,10 @@ static int add_stage(Writer *w, const ModelStage *s)
         CHECK(add_sum(w, s->uses[i].used));
         CHECK(add_sum(w, s->uses[i].launched));
         CHECK(add_sum(w, s->uses[i].machines));
+        if (s->uses[i].touched) {
+            CHECK(add_sum(w, s->uses[i].touched->sessions));
+            CHECK(add_ranges(w, &s->uses[i].touched->ranges));
+        }
     }
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
@@ -287,6 +291,29 @@ static void write_launches(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, '}');
 }
 
+/* Writes the touched pages of the uses that have them, or nothing if none has. */
+static void write_touched(Writer *w, const ModelStage *s)
+{
+    bool open = false;
+
+    for (size_t i = 0; i < s->n_uses; i++) {
+        const ModelResidency *touched = s->uses[i].touched;
+
+        if (!touched)
+            continue;
+        if (!open)
+            json_writer_open(&w->w, "touched", '[');
+        open = true;
+        json_writer_open(&w->w, NULL, '[');
+        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
+        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, touched->sessions)));
+        write_ranges(w, NULL, &touched->ranges);
+        json_writer_close(&w->w, ']');
+    }
+    if (open)
+        json_writer_close(&w->w, ']');
+}
+
 /* Writes the counts of machines, or nothing if none were counted. */
 static void write_machines(Writer *w, const ModelStage *s)
 {
@@ -379,6 +406,7 @@ static void write_stage(Writer *w, const ModelStage *s)
     write_uses(w, s);
     json_writer_close(&w->w, '}');
     write_launches(w, s);
+    write_touched(w, s);
     write_stage_files(w, s);
     write_machines(w, s);
 

@@ -160,10 +160,16 @@ bool launches_observed(const Launches *l, uint32_t application)
 
 /* --- prediction ------------------------------------------------------------------------------- */
 
-/* Returns the bytes of the ranges that at least `min_probability` of the starts needed. */
-static uint64_t needed_bytes(const ModelStageFile *f, double needed, double min_probability)
+/* Returns what is known of the pages that a start needs of the file: the pages that the application
+ * itself touched, or else those that were in memory after it was opened. */
+static const ModelResidency *launch_residency(const ModelUse *u, const ModelStageFile *f)
 {
-    const ModelResidency *best = model_best_residency(f);
+    return u->touched ? u->touched : model_best_residency(f);
+}
+
+/* Returns the bytes of the ranges that at least `min_probability` of the starts needed. */
+static uint64_t needed_bytes(const ModelResidency *best, double needed, double min_probability)
+{
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < best->ranges.n; i++)
@@ -216,7 +222,8 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             const ModelStageFile *f =
                     needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
 
-            bytes += f ? needed_bytes(f, needed, min_probability) : 0;
+            bytes += f ? needed_bytes(launch_residency(&s->uses[k], f), needed, min_probability)
+                       : 0;
         }
         if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){
@@ -248,7 +255,8 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         f = stage_file(s, u->file);
         if (f)
             r = model_predict_file(
-                    sum, f, decayed_sum_ratio(u->launched, s->applications[application].launched),
+                    sum, f, launch_residency(u, f),
+                    decayed_sum_ratio(u->launched, s->applications[application].launched),
                     decayed_sum_mean_usec(u->delay, u->launched), p);
     }
     if (r < 0)

@@ -213,6 +213,35 @@ static void unite_uses(ModelUse *u, const ModelUse *v)
     u->launched = v->launched;
 }
 
+static ModelUse *find_use(const ModelStage *s, uint32_t application, uint32_t file)
+{
+    const ModelUse key = {.application = application, .file = file};
+
+    return s->n_uses == 0 ? NULL
+                          : bsearch(&key, s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
+}
+
+/* Learns which pages starts of applications touched. Rows of files that no start opened are left
+ * out: what ran before the session mapped them, or a library that was loaded later. */
+static int learn_touched(const Trace *t, const uint32_t *where, const uint32_t *applications,
+                         ModelStage *s, DecayedSum one)
+{
+    for (size_t i = 0; i < t->n_touched; i++) {
+        const TraceTouched *x = &t->touched[i];
+        ModelUse *u = find_use(s, applications[x->application], where[x->file]);
+
+        /* Two rows of the trace can be one file of the model: the first one counts. */
+        if (!u || u->touched || decayed_sum_is_zero(u->launched))
+            continue;
+        u->touched = calloc(1, sizeof(ModelResidency));
+        if (!u->touched)
+            return -ENOMEM;
+        u->touched->sessions = one;
+        CHECK(weighted_ranges_from_ranges(&x->ranges, one, &u->touched->ranges));
+    }
+    return 0;
+}
+
 static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_(launches_freep) Launches *launches = NULL;
@@ -246,7 +275,7 @@ static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, Deca
         else
             unite_uses(&s->uses[n - 1], &s->uses[i]);
     s->n_uses = n;
-    return 0;
+    return learn_touched(t, where, applications, s, one);
 }
 
 /* Returns how well the trace shows which parts of a file its session used. */

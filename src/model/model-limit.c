@@ -28,6 +28,12 @@ static uint64_t range_bytes(const WeightedRanges *s)
     return s->n > 0 ? s->n * sizeof(WeightedRange) + ALLOCATION_BYTES : 0;
 }
 
+static uint64_t touched_bytes(const ModelUse *u)
+{
+    return u->touched ? sizeof(ModelResidency) + ALLOCATION_BYTES + range_bytes(&u->touched->ranges)
+                      : 0;
+}
+
 static uint64_t metadata_bytes(const ModelStage *s)
 {
     uint64_t bytes = 0;
@@ -65,7 +71,7 @@ static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes
             bytes[f->file] += range_bytes(&f->residency[k].ranges);
     }
     for (size_t i = 0; i < s->n_uses; i++)
-        bytes[s->uses[i].file] += sizeof(ModelUse);
+        bytes[s->uses[i].file] += sizeof(ModelUse) + touched_bytes(&s->uses[i]);
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE)
             bytes[s->applications[i].file] += sizeof(ModelApplication);
@@ -140,6 +146,8 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
     for (size_t i = 0; i < s->n_uses; i++)
         if (keep[s->uses[i].file])
             s->uses[n++] = s->uses[i];
+        else
+            model_use_done(&s->uses[i]);
     s->n_uses = n;
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE && !keep[s->applications[i].file])

@@ -90,6 +90,32 @@ static void add_application(ModelApplication *sum, const Side *side, const Model
     sum->machines = decayed_sum_add(sum->machines, advance(side, a->machines));
 }
 
+/* Adds up what both uses know of touched pages. Each use may be NULL. Returns 0 or -ENOMEM. */
+static int merge_touched(const Side *a, const ModelUse *u, const Side *b, const ModelUse *v,
+                         ModelResidency **ret)
+{
+    static const ModelResidency none = {0};
+    const ModelResidency *x = u && u->touched ? u->touched : &none;
+    const ModelResidency *y = v && v->touched ? v->touched : &none;
+    ModelResidency *sum;
+    int r;
+
+    if (decayed_sum_is_zero(advance(a, x->sessions)) &&
+        decayed_sum_is_zero(advance(b, y->sessions)))
+        return 0;
+    sum = calloc(1, sizeof(*sum));
+    if (!sum)
+        return -ENOMEM;
+    sum->sessions = decayed_sum_add(advance(a, x->sessions), advance(b, y->sessions));
+    r = weighted_ranges_sum(&x->ranges, a->later, &y->ranges, b->later, &sum->ranges);
+    if (r < 0) {
+        free(sum);
+        return r;
+    }
+    *ret = sum;
+    return 0;
+}
+
 static void add_use(ModelUse *sum, const Side *side, const ModelUse *u)
 {
     sum->used = decayed_sum_add(sum->used, advance(side, u->used));
@@ -149,11 +175,16 @@ static int merge_uses(const Side *a, const ModelStage *x, const uint32_t *x_wher
                                                 : order_u32(u.file, v.file));
         w = k < 0 ? u : v;
         if (k <= 0)
-            add_use(&w, a, &x->uses[i++]);
+            add_use(&w, a, &x->uses[i]);
         if (k >= 0)
-            add_use(&w, b, &y->uses[j++]);
-        if (!decayed_sum_is_zero(w.used))
+            add_use(&w, b, &y->uses[j]);
+        if (!decayed_sum_is_zero(w.used)) {
+            CHECK(merge_touched(a, k <= 0 ? &x->uses[i] : NULL, b, k >= 0 ? &y->uses[j] : NULL,
+                                &w.touched));
             s->uses[s->n_uses++] = w;
+        }
+        i += k <= 0;
+        j += k >= 0;
     }
     return 0;
 }
@@ -259,6 +290,8 @@ void model_drop_expired_applications(ModelStage *s, uint32_t *scratch)
         u.application = scratch[u.application];
         if (u.application != MODEL_NONE)
             s->uses[n_uses++] = u;
+        else
+            model_use_done(&u);
     }
     s->n_uses = n_uses;
 }
@@ -469,6 +502,8 @@ static bool within_limits(const Model *m)
         const ModelStage *s = &m->stages[i];
 
         ok = s->n_uses <= MODEL_USES_MAX && s->n_metadata <= TRACE_VOLUMES_MAX;
+        for (size_t k = 0; k < s->n_uses && ok; k++)
+            ok = !s->uses[k].touched || s->uses[k].touched->ranges.n <= MODEL_RANGES_MAX;
         for (size_t k = 0; k < s->n_files && ok; k++)
             ok = has_few_ranges(&s->files[k]);
         for (size_t k = 0; k < s->n_metadata && ok; k++)

@@ -84,6 +84,8 @@ static int move_applications(ModelStage *s, const uint32_t *where)
         u.file = where[u.file];
         if (u.application != MODEL_NONE && u.file != MODEL_NONE)
             s->uses[n_uses++] = u;
+        else
+            model_use_done(&u);
     }
     s->n_uses = n_uses;
     if (n_uses > 0)
@@ -162,11 +164,18 @@ void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new
     uint64_t old_end = ALIGN_UP(old_size, MODEL_ALIGN_BYTES);
     uint64_t new_end = ALIGN_UP(new_size, MODEL_ALIGN_BYTES);
 
-    for (size_t i = 0; i < m->n_stages; i++)
+    for (size_t i = 0; i < m->n_stages; i++) {
         for (size_t k = 0; k < m->stages[i].n_files; k++) {
             ModelStageFile *f = &m->stages[i].files[k];
 
             for (Residency j = 0; f->file == file && j < _RESIDENCY_MAX; j++)
                 stretch(&f->residency[j].ranges, old_end, new_end);
         }
+        for (size_t k = 0; k < m->stages[i].n_uses; k++) {
+            ModelUse *u = &m->stages[i].uses[k];
+
+            if (u->file == file && u->touched)
+                stretch(&u->touched->ranges, old_end, new_end);
+        }
+    }
 }

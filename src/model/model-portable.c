@@ -112,6 +112,12 @@ bool model_path_is_portable(const char *path)
     return false;
 }
 
+static void drop_touched(ModelStage *s)
+{
+    for (size_t i = 0; i < s->n_uses; i++)
+        model_use_done(&s->uses[i]);
+}
+
 void model_drop_metadata(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {
@@ -177,6 +183,7 @@ int model_make_portable(const Model *m, Model **ret)
             continue;
         part->stages[0].stage = stage;
         model_drop_metadata(&part->stages[0]);
+        drop_touched(&part->stages[0]);
         r = model_merge(sum, part, &both);
         if (r < 0)
             return r;

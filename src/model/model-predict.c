@@ -56,11 +56,10 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
     return l;
 }
 
-int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
-                       Prediction *p)
+int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
+                       double needed, usec_t first_use, Prediction *p)
 {
-    const ModelResidency *best = model_best_residency(f);
-    const WeightedRanges *known = &best->ranges;
+    const WeightedRanges *ranges = &known->ranges;
     PredictedFile *o;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
@@ -75,18 +74,18 @@ int model_predict_file(const Model *m, const ModelStageFile *f, double needed, u
     if (!o->path)
         return -ENOMEM;
     p->n_files++;
-    if (o->directory || known->n == 0)
+    if (o->directory || ranges->n == 0)
         return 0;
-    o->maps = calloc(known->n, sizeof(PredictedRange));
+    o->maps = calloc(ranges->n, sizeof(PredictedRange));
     if (!o->maps)
         return -ENOMEM;
-    for (size_t i = 0; i < known->n; i++) {
-        const WeightedRange *g = &known->ranges[i];
+    for (size_t i = 0; i < ranges->n; i++) {
+        const WeightedRange *g = &ranges->ranges[i];
 
         o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->offset,
                 .length = g->length,
-                .probability = needed * decayed_sum_ratio(g->weight, best->sessions),
+                .probability = needed * decayed_sum_ratio(g->weight, known->sessions),
         };
     }
     return 0;
@@ -170,7 +169,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
     if (!l)
         return -ENOMEM;
     for (size_t i = 0; r >= 0 && i < s->n_files; i++)
-        r = model_predict_file(sum, &s->files[i], -expm1(l[s->files[i].file]),
+        r = model_predict_file(sum, &s->files[i], model_best_residency(&s->files[i]),
+                               -expm1(l[s->files[i].file]),
                                decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
         r = predict_metadata(&s->metadata[i], p);

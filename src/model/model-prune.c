@@ -58,6 +58,8 @@ static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t 
     for (size_t k = 0; k < s->n_uses; k++)
         if (keep[s->uses[k].file] && model_count_machines(s->uses[k].machines) >= min->machines)
             s->uses[n++] = s->uses[k];
+        else
+            model_use_done(&s->uses[k]);
     s->n_uses = n;
     for (size_t k = 0; k < s->n_applications; k++)
         if (is_rare(min, s, s->applications[k].active, s->applications[k].machines))

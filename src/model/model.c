@@ -6,6 +6,14 @@
 
 #include <string.h>
 
+void model_use_done(ModelUse *u)
+{
+    if (u->touched)
+        weighted_ranges_done(&u->touched->ranges);
+    free(u->touched);
+    u->touched = NULL;
+}
+
 void model_stage_file_done(ModelStageFile *f)
 {
     for (Residency i = 0; i < _RESIDENCY_MAX; i++)
@@ -21,6 +29,8 @@ void model_stage_done(ModelStage *s)
         free(s->metadata[i].uuid);
         weighted_ranges_done(&s->metadata[i].ranges);
     }
+    for (size_t i = 0; i < s->n_uses; i++)
+        model_use_done(&s->uses[i]);
     free(s->applications);
     free(s->uses);
     free(s->files);

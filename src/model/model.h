@@ -74,19 +74,6 @@ typedef struct ModelApplication {
     DecayedSum machines; /* that contributed to `active` */
 } ModelApplication;
 
-/* An application's use of a file. Counts the sessions in which the application opened the file. In
- * the stage `session` it also counts those in which another process opened the file within three
- * seconds after the application's start, or a helper of that start opened it
- * (model/model-launch.h). */
-typedef struct ModelUse {
-    uint32_t application; /* into the stage's applications */
-    uint32_t file;        /* into the model's files */
-    DecayedSum used;
-    DecayedSum launched; /* of these, sessions in which the application's start opened the file */
-    DecayedSum delay;    /* times from that start to the first opening */
-    DecayedSum machines; /* that contributed to `used` */
-} ModelUse;
-
 /* How well a session shows which parts of a file it used; the best comes first. */
 typedef enum Residency {
     RESIDENCY_EXACT,
@@ -99,6 +86,22 @@ typedef struct ModelResidency {
     DecayedSum sessions; /* that used the file and show its residency this well */
     WeightedRanges ranges;
 } ModelResidency;
+
+/* An application's use of a file. Counts the sessions in which the application opened the file. In
+ * the stage `session` it also counts those in which another process opened the file within three
+ * seconds after the application's start, or a helper of that start opened it
+ * (model/model-launch.h). */
+typedef struct ModelUse {
+    uint32_t application; /* into the stage's applications */
+    uint32_t file;        /* into the model's files */
+    DecayedSum used;
+    DecayedSum launched; /* of these, sessions in which the application's start opened the file */
+    DecayedSum delay;    /* times from that start to the first opening */
+    DecayedSum machines; /* that contributed to `used` */
+    ModelResidency *touched; /* of the sessions in `launched`, those that show which pages of the
+                                file the application's own processes touched when it started, and
+                                these pages; NULL: none */
+} ModelUse;
 
 typedef struct ModelStageFile {
     uint32_t file;

@@ -26,12 +26,7 @@ static Model *rich_model(void)
     learn(&m, session(STAGE_LOGIN, 2000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_EXACT,
                       "D>y=1-2 A>x=0-1", NULL));
     launch = session(STAGE_SESSION, 1000, T0 + DECAYED_SUM_SPAN * H + 2, 0, "A>x A>y=0-3", NULL);
-    assert_int_equal(trace_add_lifetime(launch, &(TraceLifetime){.application = 0,
-                                                                 .pid = 1,
-                                                                 .uid = 1000,
-                                                                 .start = 500 * USEC_PER_MSEC,
-                                                                 .end = USEC_INFINITY}),
-                     0);
+    touch(launch, "1-2,4-6");
     learn(&m, launch);
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);

@@ -24,6 +24,8 @@ static Model *model_of_session(const Trace *t, usec_t now)
  * span four generations. */
 static Trace *random_session(Random *r)
 {
+    Trace *t;
+
     static const unsigned flags[] = {0, 0, 0, TRACE_REPLAYED, TRACE_RESIDENCY_OFF, TRACE_EXACT};
     static const usec_t steps[] = {
             0, 1, H / 3, 5 * H, DECAYED_SUM_SPAN * H, 3 * DECAYED_SUM_SPAN * H};
@@ -45,10 +47,13 @@ static Trace *random_session(Random *r)
     }
     snprintf(metadata, sizeof(metadata), "%u-20,%u-40", random_below(r, 20),
              21 + random_below(r, 10));
-    return session(stage, stage == STAGE_BOOT ? UID_INVALID : 1000 + random_below(r, 2),
-                   T0 + steps[random_below(r, ELEMENTSOF(steps))] + random_below(r, 3) * H,
-                   flags[random_below(r, ELEMENTSOF(flags))], uses,
-                   random_below(r, 4) ? metadata : NULL);
+    t = session(stage, stage == STAGE_BOOT ? UID_INVALID : 1000 + random_below(r, 2),
+                T0 + steps[random_below(r, ELEMENTSOF(steps))] + random_below(r, 3) * H,
+                flags[random_below(r, ELEMENTSOF(flags))], uses,
+                random_below(r, 4) ? metadata : NULL);
+    if (random_below(r, 2))
+        touch(t, random_below(r, 2) ? "0-1,3-5" : "2-4");
+    return t;
 }
 
 #define NOW (T0 + 20 * DECAYED_SUM_SPAN * H)

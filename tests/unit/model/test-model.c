@@ -854,6 +854,51 @@ static void a_start_reads_with_its_helpers(void **state)
     free(bytes_of(m)); /* the model can be written */
 }
 
+/* A and B use the library x. The session shows pages 0 to 7 of it in memory. A has touched pages 1 and
+ * 2 in the first session, 2 and 3 in the second. In the third nothing is known. */
+static void a_start_needs_what_it_touches(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL, *portable = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    static const usec_t start = 500 * USEC_PER_MSEC;
+    Trace *one = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-8 A>y=0-2", NULL);
+    Trace *two = session(STAGE_SESSION, 1000, T0 + 1, 0, "A>x=0-8 A>y=0-2", NULL);
+    const PredictedFile *f;
+    size_t n;
+
+    touch(one, "1-3");
+    touch(two, "2-4");
+    learn(&m, one);
+    learn(&m, two);
+    learn(&m, session_with_starts(T0 + 2, "A>x=0-8 A>y=0-2", &start, 1));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.5, PAGE, &l, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(l[0].bytes, 2 * 3 * PAGE); /* pages 1 to 3 of x and of y */
+    assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
+    f = file_of(p, "/f/x");
+    assert_near(f->probability, 1);
+    assert_int_equal(f->n_maps, 3);
+    assert_int_equal(f->maps[0].offset, PAGE);
+    assert_near(f->maps[0].probability, 0.5);
+    assert_int_equal(f->maps[1].offset, 2 * PAGE);
+    assert_near(f->maps[1].probability, 1);
+    assert_near(f->maps[2].probability, 0.5);
+    prediction_free(TAKE_PTR(p));
+
+    /* The session itself needs what was in memory. */
+    assert_int_equal(model_predict_stage(m, STAGE_SESSION, 1000, &p), 0);
+    assert_int_equal(file_of(p, "/f/x")->n_maps, 1);
+    assert_int_equal(file_of(p, "/f/x")->maps[0].length, 8 * PAGE);
+
+    /* A model that leaves the machine has no touched pages. */
+    assert_int_equal(model_make_portable(m, &portable), 0);
+    for (size_t i = 0; i < portable->n_stages; i++)
+        for (size_t k = 0; k < portable->stages[i].n_uses; k++)
+            assert_null(portable->stages[i].uses[k].touched);
+}
+
 static void limits_of_a_merger(void **state)
 {
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H + 1), *m = NULL;
@@ -930,6 +975,7 @@ int main(void)
             cmocka_unit_test(the_same_path_twice_in_a_trace),
             cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(a_start_reads_with_its_helpers),
+            cmocka_unit_test(a_start_needs_what_it_touches),
             cmocka_unit_test(limits_of_a_merger),
     };
 
