@@ -222,8 +222,8 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             const ModelStageFile *f =
                     needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
 
-            bytes += f ? needed_bytes(launch_residency(&s->uses[k], f), needed, min_probability)
-                       : 0;
+            bytes +=
+                    f ? needed_bytes(launch_residency(&s->uses[k], f), needed, min_probability) : 0;
         }
         if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){

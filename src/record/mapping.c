@@ -4,25 +4,21 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/sysmacros.h>
 
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 
 bool mapping_parse(const char *line, Mapping *ret)
 {
-    unsigned major_number, minor_number;
     Mapping m;
     char path;
 
     /* The kernel writes numbers of 64 bits at most, so scanf reads no other. A device, such as
      * /dev/mem, is no file of a filesystem; the caller finds its inode in no trace. */
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64 " %x:%x %" SCNu64 " %c", &m.start,
-               &m.end, &m.offset, &major_number, &minor_number, &m.inode, &path) != 7 ||
-        m.start >= m.end || m.inode == 0 || path != '/' ||
-        m.offset > INT64_MAX - (m.end - m.start))
+               &m.end, &m.offset, &m.dev_major, &m.dev_minor, &m.inode, &path) != 7 ||
+        m.start >= m.end || m.inode == 0 || path != '/' || m.offset > INT64_MAX - (m.end - m.start))
         return false;
-    m.dev = makedev(major_number, minor_number);
     *ret = m;
     return true;
 }

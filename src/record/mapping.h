@@ -8,10 +8,10 @@
 
 /* A mapping of a file. */
 typedef struct Mapping {
-    uint64_t start, end; /* addresses */
-    uint64_t offset;     /* of `start` in the file, in bytes */
-    uint64_t dev;        /* of the filesystem, as in mountinfo; makedev() of its two numbers */
-    uint64_t inode;      /* never 0 */
+    uint64_t start, end;           /* addresses */
+    uint64_t offset;               /* of `start` in the file, in bytes */
+    unsigned dev_major, dev_minor; /* of the filesystem, as in mountinfo */
+    uint64_t inode;                /* never 0 */
 } Mapping;
 
 /* Parses one line of maps, which need not end with a newline. Returns false if the line is

@@ -88,8 +88,8 @@ static int list_found(const Touched *touched, const uint64_t *devs, const Proces
     return 0;
 }
 
-/* Unites the sets of one file, clips the result to the size of the file, and joins ranges with short
- * gaps between them. */
+/* Unites the sets of one file, clips the result to the size of the file, and joins ranges with
+ * short gaps between them. */
 static int unite(const Found *x, size_t n, uint64_t size_bytes, RangeSet *ret)
 {
     Range whole = {0, size_bytes};

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Entries of pagemap that are read at once. */
@@ -62,14 +63,15 @@ static int read_mapping(Examined *x, const Mapping *m, RangeSet *ret)
 static int add_mapping(Touched *t, size_t first, Examined *x, const Mapping *m)
 {
     TouchedFile *f = t->n > first ? &t->files[t->n - 1] : NULL;
+    uint64_t dev = makedev(m->dev_major, m->dev_minor);
 
-    if (!f || f->dev != m->dev || f->inode != m->inode) {
+    if (!f || f->dev != dev || f->inode != m->inode) {
         if (f && f->ranges.n == 0)
             t->n--;
         if (grow_array(&t->files, &t->allocated, t->n + 1, sizeof(TouchedFile)) < 0)
             return -ENOMEM;
         f = &t->files[t->n++];
-        *f = (TouchedFile){x->run->serial, m->dev, m->inode, {0}};
+        *f = (TouchedFile){x->run->serial, dev, m->inode, {0}};
     }
     return read_mapping(x, m, &f->ranges);
 }
@@ -128,8 +130,8 @@ static int examine_run(Touched *t, const ProcessRun *run, UserShares *shares)
                                .deadline = start + TOUCHED_PROCESS_USEC,
                        });
     user_shares_charge(shares, user, SHARED_TOUCHED_USEC, clock_now(CLOCK_MONOTONIC) - start);
-    if (r >= 0 && user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES,
-                                         count_ranges(t, first)))
+    if (r >= 0 &&
+        user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES, count_ranges(t, first)))
         return 0;
     while (t->n > first)
         range_set_done(&t->files[--t->n].ranges);

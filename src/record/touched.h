@@ -17,10 +17,10 @@
 #define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
 /* The limits of one batch, and those of one process. A process beyond its limits is not examined
  * further; what was found counts. */
-#define TOUCHED_BATCH_PROCESSES   8U
-#define TOUCHED_MAPS_BYTES        (1U << 20) /* of the text of /proc/PID/maps */
-#define TOUCHED_PAGES             262144U
-#define TOUCHED_PROCESS_USEC      (20 * USEC_PER_MSEC)
+#define TOUCHED_BATCH_PROCESSES 8U
+#define TOUCHED_MAPS_BYTES      (1U << 20) /* of the text of /proc/PID/maps */
+#define TOUCHED_PAGES           262144U
+#define TOUCHED_PROCESS_USEC    (20 * USEC_PER_MSEC)
 
 /* The pages of one file that one process had touched at one age. */
 typedef struct TouchedFile {
@@ -39,8 +39,8 @@ typedef struct Touched {
 
 void touched_done(Touched *t);
 
-/* Reads the pages of the processes that have reached one of the ages. `runs` are all runs, in rising
- * order of their serials; `now` is on their clock. The runs that began at time 0 ran before the
- * stage, and are left out. The user of a process is charged for the time and for the ranges. Returns
- * 0 or -ENOMEM. */
+/* Reads the pages of the processes that have reached one of the ages. `runs` are all runs, in
+ * rising order of their serials; `now` is on their clock. The runs that began at time 0 ran before
+ * the stage, and are left out. The user of a process is charged for the time and for the ranges.
+ * Returns 0 or -ENOMEM. */
 int touched_run(Touched *t, const ProcessRun *runs, size_t n_runs, UserShares *shares, usec_t now);

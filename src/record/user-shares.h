@@ -21,7 +21,7 @@ typedef enum Shared {
     SHARED_OBJECT_BYTES, /* their names and handles */
     SHARED_SAMPLE_USEC,  /* finding resident pages while the stage runs */
     SHARED_SAMPLE_RANGES,
-    SHARED_TOUCHED_USEC,  /* finding touched pages while the stage runs */
+    SHARED_TOUCHED_USEC, /* finding touched pages while the stage runs */
     SHARED_TOUCHED_RANGES,
     SHARED_FILES, /* in the trace: trace/trace-limits.h */
     SHARED_PATH_BYTES,

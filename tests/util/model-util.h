@@ -94,8 +94,8 @@ static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flag
     return t;
 }
 
-/* Starts every application of the session at 0.5 s. Each has touched these pages of each file that it
- * opened. */
+/* Starts every application of the session at 0.5 s. Each has touched these pages of each file that
+ * it opened. */
 static inline void touch(Trace *t, const char *pages)
 {
     for (uint32_t i = 0; i < t->n_applications; i++) {

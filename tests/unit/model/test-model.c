@@ -854,8 +854,8 @@ static void a_start_reads_with_its_helpers(void **state)
     free(bytes_of(m)); /* the model can be written */
 }
 
-/* A and B use the library x. The session shows pages 0 to 7 of it in memory. A has touched pages 1 and
- * 2 in the first session, 2 and 3 in the second. In the third nothing is known. */
+/* A and B use the library x. The session shows pages 0 to 7 of it in memory. A has touched pages 1
+ * and 2 in the first session, 2 and 3 in the second. In the third nothing is known. */
 static void a_start_needs_what_it_touches(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *sum = NULL, *portable = NULL;

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -24,13 +23,14 @@ static void lines_of_maps(void **state)
     static const char *const refused[] = {
             "",
             "7f00-",
-            "7f0000000000-7f0000004000 rw-p 00000000 00:00 0 ",       /* anonymous */
+            "7f0000000000-7f0000004000 rw-p 00000000 00:00 0 ", /* anonymous */
             "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]",
             "7f0000004000-7f0000004000 r--p 00000000 fd:01 42 /empty",
             "7f0000000000-7f0000004000 r--p 00000000 00:05 42 socket:[42]",
             "7f0000000000-7f0000004000 r--p fffffffffffff000 fd:01 42 /beyond",
             "7f0000000000-7f0000004000 r--p 00000000 fd:01 /no/inode",
-            "x", "7f0000000000-7f0000004000 r--p 00000000 fd-01 42 /a",
+            "x",
+            "7f0000000000-7f0000004000 r--p 00000000 fd-01 42 /a",
     };
     Mapping m;
 
@@ -39,7 +39,8 @@ static void lines_of_maps(void **state)
     assert_int_equal(m.start, 0x7f0000000000);
     assert_int_equal(m.end, 0x7f0000004000);
     assert_int_equal(m.offset, 0x2000);
-    assert_int_equal(m.dev, makedev(0xfd, 1));
+    assert_int_equal(m.dev_major, 0xfd);
+    assert_int_equal(m.dev_minor, 1);
     assert_int_equal(m.inode, 1234567);
     for (size_t i = 0; i < ELEMENTSOF(refused); i++)
         assert_false(mapping_parse(refused[i], &m));
@@ -83,15 +84,36 @@ static void pages_of_this_process(void **state)
     const uint32_t pid = (uint32_t)getpid(), uid = getuid();
     const ProcessRun runs[] = {
             {.serial = 1, .pid = pid, .uid = uid, .n_processes = 1, .same_as = PROCESS_NONE},
-            {.serial = 2, .pid = pid, .uid = uid, .n_processes = 1, .same_as = PROCESS_NONE,
-             .start = USEC_PER_SEC, .own = true},
-            {.serial = 4, .pid = pid, .uid = uid, .n_processes = 1, .same_as = PROCESS_NONE,
+            {.serial = 2,
+             .pid = pid,
+             .uid = uid,
+             .n_processes = 1,
+             .same_as = PROCESS_NONE,
+             .start = USEC_PER_SEC,
+             .own = true},
+            {.serial = 4,
+             .pid = pid,
+             .uid = uid,
+             .n_processes = 1,
+             .same_as = PROCESS_NONE,
              .start = USEC_PER_SEC},
-            {.serial = 5, .pid = pid, .uid = uid, .n_processes = 1, .same_as = 2,
+            {.serial = 5,
+             .pid = pid,
+             .uid = uid,
+             .n_processes = 1,
+             .same_as = 2,
              .start = USEC_PER_SEC},
-            {.serial = 6, .pid = pid, .uid = uid, .n_processes = 0, .same_as = PROCESS_NONE,
+            {.serial = 6,
+             .pid = pid,
+             .uid = uid,
+             .n_processes = 0,
+             .same_as = PROCESS_NONE,
              .start = USEC_PER_SEC},
-            {.serial = 8, .pid = pid, .uid = uid, .n_processes = 1, .same_as = PROCESS_NONE,
+            {.serial = 8,
+             .pid = pid,
+             .uid = uid,
+             .n_processes = 1,
+             .same_as = PROCESS_NONE,
              .start = 2 * USEC_PER_SEC},
     };
     const usec_t early = USEC_PER_SEC + TOUCHED_EARLY_USEC;
@@ -136,9 +158,8 @@ static void pages_of_this_process(void **state)
     assert_int_equal(t.n, n); /* each process once at each age */
 
     (void)map[150 * PAGE];
-    assert_int_equal(touched_run(&t, runs, ELEMENTSOF(runs), &shares,
-                                 USEC_PER_SEC + TOUCHED_LATE_USEC),
-                     0);
+    assert_int_equal(
+            touched_run(&t, runs, ELEMENTSOF(runs), &shares, USEC_PER_SEC + TOUCHED_LATE_USEC), 0);
     assert_non_null(row_of(&t, 8, st.st_ino)); /* has become old enough meanwhile */
     assert_true(t.n > 2 * n);
     assert_true(user_shares_left(&shares, user_shares_row(&shares, uid), SHARED_TOUCHED_RANGES) <
@@ -214,17 +235,17 @@ static void rows_of_the_trace(void **state)
     add_file(t, "/other-link", 40, false);
     add_file(t, "/d", 50, true);
 
-    add_touched(&touched, 3, 77, 30, 0, 2);  /* run 0 is application 1 */
-    add_touched(&touched, 3, 77, 30, 5, 6);  /* the gap of three pages is short */
+    add_touched(&touched, 3, 77, 30, 0, 2); /* run 0 is application 1 */
+    add_touched(&touched, 3, 77, 30, 5, 6); /* the gap of three pages is short */
     add_touched(&touched, 3, 77, 10, 0, 1);
-    add_touched(&touched, 5, 77, 30, 1, 2);  /* run 1 is application 0 */
-    add_touched(&touched, 5, 77, 30, 7, 20); /* beyond the end of the file */
-    add_touched(&touched, 9, 77, 30, 3, 4);  /* its application is not in the trace */
-    add_touched(&touched, 4, 77, 30, 3, 4);  /* no such run */
-    add_touched(&touched, 3, 78, 30, 3, 4);  /* another filesystem */
-    add_touched(&touched, 3, 77, 31, 3, 4);  /* not in the trace */
-    add_touched(&touched, 3, 77, 40, 0, 1);  /* two names */
-    add_touched(&touched, 3, 77, 50, 0, 1);  /* a directory */
+    add_touched(&touched, 5, 77, 30, 1, 2);   /* run 1 is application 0 */
+    add_touched(&touched, 5, 77, 30, 7, 20);  /* beyond the end of the file */
+    add_touched(&touched, 9, 77, 30, 3, 4);   /* its application is not in the trace */
+    add_touched(&touched, 4, 77, 30, 3, 4);   /* no such run */
+    add_touched(&touched, 3, 78, 30, 3, 4);   /* another filesystem */
+    add_touched(&touched, 3, 77, 31, 3, 4);   /* not in the trace */
+    add_touched(&touched, 3, 77, 40, 0, 1);   /* two names */
+    add_touched(&touched, 3, 77, 50, 0, 1);   /* a directory */
     add_touched(&touched, 3, 77, 20, 11, 12); /* only beyond the end */
     assert_int_equal(touched_add_rows(&touched, devs, runs, ELEMENTSOF(runs), applications, t), 0);
     touched_done(&touched);
