@@ -11,6 +11,7 @@
 #include "base/read-ahead.h"
 #include "record/following.h"
 #include "record/observer.h"
+#include "record/page-reader.h"
 #include "record/proc-connector.h"
 #include "record/read-ahead.h"
 #include "record/residency.h"
@@ -40,6 +41,7 @@ struct Recorder {
     StageRecord stage;
     Observer observer;
     Following *following; /* NULL: applications are not reported */
+    PageReader *page_reader;
     recorder_report_t report;
     void *report_arg;
     bool read_ahead_lowered;
@@ -253,7 +255,7 @@ static int find_touched(Recorder *recorder, usec_t now)
     if (s->stage != STAGE_SESSION)
         return 0;
     runs = process_table_runs(recorder->observer.processes, &n);
-    return touched_run(&s->touched, runs, n, &s->shares, now);
+    return touched_run(&s->touched, recorder->page_reader, runs, n, &s->shares, now);
 }
 
 /* Samples residency and touched pages, if that is due. Returns 0 or -ENOMEM. */
@@ -442,6 +444,7 @@ static int stop_recording(Recorder *recorder)
         (void)restore_read_ahead(recorder);
     sampling_done(&recorder->stage.sampling);
     touched_done(&recorder->stage.touched);
+    page_reader_drop(recorder->page_reader);
     r = forget(recorder);
     recorder->stage.interval = r >= 0 && recorder->options.intervals;
     return r;
@@ -454,6 +457,8 @@ int recorder_end_stage(Recorder *recorder, Trace **ret)
 
     if (!recorder->stage.recording)
         return -ESRCH;
+    if (find_touched(recorder, since_start(recorder)) < 0)
+        log_debug("Out of memory while taking touched pages, ignoring.");
     r = build_trace(recorder, &t);
     stopped = stop_recording(recorder);
     if (r < 0 || stopped < 0)
@@ -508,6 +513,7 @@ Recorder *recorder_free(Recorder *recorder)
     if (recorder->mountinfo_fd >= 0)
         close(recorder->mountinfo_fd);
     following_free(recorder->following);
+    page_reader_free(recorder->page_reader);
     observer_done(&recorder->observer);
     stage_record_done(&recorder->stage);
     free(recorder->limits);
@@ -626,7 +632,9 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     recorder->observer.root = recorder->root;
     recorder->run_dir = o->run_dir ? strdup(o->run_dir) : NULL;
     recorder->observer.processes = process_table_new();
-    if (!recorder->observer.processes || (o->run_dir && !recorder->run_dir))
+    recorder->page_reader = page_reader_new();
+    if (!recorder->observer.processes || !recorder->page_reader ||
+        (o->run_dir && !recorder->run_dir))
         return -ENOMEM;
 
     r = start_fanotify(recorder, ret_error);

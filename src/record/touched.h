@@ -4,8 +4,9 @@
 /* Finds out which pages of which files applications touch when they start. Residency shows this
  * only for files that nobody has used before: the pages of a shared library that are in memory may
  * have been read for another application. Therefore the page tables of a process that runs an
- * application are read some seconds after its start (record/mapping.h). They show pages of mapped
- * files only. Reading them needs CAP_SYS_PTRACE; without it nothing is found. */
+ * application are read some seconds after its start (record/page-reader.h, record/mapping.h). They
+ * show pages of mapped files only. Reading them needs CAP_SYS_PTRACE; without it nothing is
+ * found. */
 
 #include "base/ranges.h"
 #include "record/processes.h"
@@ -15,12 +16,6 @@
  * second one a start from a slow disk is. */
 #define TOUCHED_EARLY_USEC (3 * USEC_PER_SEC)
 #define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
-/* The limits of one batch, and those of one process. A process beyond its limits is not examined
- * further; what was found counts. */
-#define TOUCHED_BATCH_PROCESSES 8U
-#define TOUCHED_MAPS_BYTES      (1U << 20) /* of the text of /proc/PID/maps */
-#define TOUCHED_PAGES           262144U
-#define TOUCHED_PROCESS_USEC    (20 * USEC_PER_MSEC)
 
 /* The pages of one file that one process had touched at one age. */
 typedef struct TouchedFile {
@@ -39,8 +34,11 @@ typedef struct Touched {
 
 void touched_done(Touched *t);
 
-/* Reads the pages of the processes that have reached one of the ages. `runs` are all runs, in
- * rising order of their serials; `now` is on their clock. The runs that began at time 0 ran before
- * the stage, and are left out. The user of a process is charged for the time and for the ranges.
- * Returns 0 or -ENOMEM. */
-int touched_run(Touched *t, const ProcessRun *runs, size_t n_runs, UserShares *shares, usec_t now);
+struct PageReader;
+
+/* Requests the pages of the processes that have reached one of the ages, and takes what was found
+ * since the last call. `runs` are all runs, in rising order of their serials; `now` is on their
+ * clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
+ * process is charged for the time and for the ranges. Returns 0 or -ENOMEM. */
+int touched_run(Touched *t, struct PageReader *reader, const ProcessRun *runs, size_t n_runs,
+                UserShares *shares, usec_t now);
