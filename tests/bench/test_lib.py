@@ -590,6 +590,22 @@ class Calls(unittest.TestCase):
         self.assertAlmostEqual(found["read"][1], 400e-6)
         self.assertAlmostEqual(found["open"][1], 2000e-6)
 
+    def test_sleep_in_a_page_fault_is_no_sleep_in_a_call(self):
+        switch = "prev_comm={} prev_pid={} prev_prio=120 prev_state={} ==> next_comm={} next_pid={} next_prio=120"
+        lines = [f"  ed it-7   [000] d..2.  {at}: {what}" for at, what in (
+            ("1.000000", "sys_enter: NR 0 (3, 55, a)"),
+            ("1.001000", "sched_switch: " + switch.format("ed it", 7, "D", "swapper/0", 0)),  # in read(2)
+            ("1.003000", "sched_switch: " + switch.format("swapper/0", 0, "R", "ed it", 7)),
+            ("1.004000", "sys_exit: NR 0 = 10"),
+            ("1.005000", "sched_switch: " + switch.format("ed it", 7, "R+", "cc1", 9)),  # preempted
+            ("1.006000", "sched_switch: " + switch.format("cc1", 9, "S", "ed it", 7)),
+            ("1.007000", "sched_switch: " + switch.format("ed it", 7, "D", "cc1", 9)),  # a fault
+            ("1.010000", "sched_switch: " + switch.format("cc1", 9, "R", "ed it", 7)))]
+        found = calls.add_up([self.HEAD.format(8, 8), *lines], {}, {}, faults=True)
+        self.assertEqual(found[calls.FAULTS][0], 1)
+        self.assertAlmostEqual(found[calls.FAULTS][1], 0.003)
+        self.assertEqual(calls.add_up(lines, {}, {}), {})
+
     def test_lost_events_are_an_error(self):
         with self.assertRaisesRegex(BenchError, "too small"):
             self.add_up(10, 11)

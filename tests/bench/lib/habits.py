@@ -22,6 +22,18 @@ APPLICATIONS = {
     "lximage": ("lximage-qt", "lximage-qt"),
 }
 
+# The applications of the thesis, as they are today, and an editor and a terminal like those of the
+# thesis. The first three are only in a tree with THESIS_PACKAGES.
+THESIS = {
+    "writer": ("libreoffice --writer --norestore --nologo", "libreoffice-writer"),
+    "firefox": ("firefox-esr about:blank", "firefox-esr"),
+    "evolution": ("evolution", "evolution"),
+    "mousepad": APPLICATIONS["mousepad"],
+    "qterminal": ("qterminal", "qterminal"),
+}
+
+THESIS_PACKAGES = ("libreoffice-writer", "libreoffice-gtk3", "firefox-esr", "evolution")
+
 # name: file in /usr/bin that runs while the application runs
 EXECUTABLES = {**{name: command.split()[0] for name, (command, _) in APPLICATIONS.items()},
                "gimp": "gimp-2.10"}
@@ -31,11 +43,11 @@ BEST_GUESS_MAX = 0.6
 
 
 class Habits:
-    """The habits of one person: a Markov chain over their applications."""
+    """The habits of one person: a Markov chain over `names`, or over some of APPLICATIONS."""
 
-    def __init__(self, seed, user, n_applications=9):
+    def __init__(self, seed, user, n_applications=9, names=None):
         r = random.Random(f"{seed}/{user}")
-        self.names = r.sample(sorted(APPLICATIONS), n_applications)
+        self.names = sorted(names) if names else r.sample(sorted(APPLICATIONS), n_applications)
         self.first = self._weights(r)
         self.next = {name: self._weights(r, name) for name in self.names}
 

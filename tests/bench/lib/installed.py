@@ -23,12 +23,12 @@ LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 TYPING_S = 3
 
 
-def configure(root, name, **settings):
-    """Writes `settings` of the section [Replay] into a drop-in of the system in `root`, which begins to
-    count with its next boot."""
+def configure(root, name, section="Replay", **settings):
+    """Writes `settings` of a section into a drop-in of the system in `root`, which begins to count with
+    its next boot."""
     drop_in = root / "etc/headstart/headstart.conf.d" / f"{name}.conf"
     drop_in.parent.mkdir(parents=True, exist_ok=True)
-    drop_in.write_text("".join(["[Replay]\n", *(f"{key}={value}\n" for key, value in settings.items())]))
+    drop_in.write_text("".join([f"[{section}]\n", *(f"{key}={value}\n" for key, value in settings.items())]))
 
 
 class Installed(Variant):
@@ -67,8 +67,9 @@ class Installed(Variant):
             sessions.append(self._session(contents, automatic))
         return {"sessions": sessions}
 
-    def _session(self, contents, automatic):
-        """Boots, logs in and shuts down, with the disk's delays on."""
+    def _session(self, contents, automatic, live=lambda machine: None):
+        """Boots, logs in and shuts down. The disk's delays are on until headstart has learned from the login.
+        Then live() does what the user does."""
         disk = self.bench.disk
         disk.fresh(contents)
         disk.mark(f"learn/{contents}")
@@ -88,6 +89,7 @@ class Installed(Variant):
                 raise BenchError("the machine has learned, and planned no "
                                  + " and no ".join(f"{name}.pack" for name in missing))
             disk.delays(False)
+            live(machine)
             machine.power_off()
         disk.save(contents)
         return {"boot_s": round(boot, 3), "login_s": round(login, 3)}
@@ -130,6 +132,34 @@ class Installed(Variant):
         if failed:
             raise BenchError(f"failed inside the machine: {', '.join(failed)}")
         return {"replays": inside.replays(), "processes": inside.processes()}
+
+
+class InstalledLaunches(Installed):
+    """The package has learned what starts of applications read. Launch replay is on, and nothing else
+    reads ahead for a start."""
+
+    name = "launch"
+    about = "the package is in the system, and has learned the launch sets there"
+    packs = False
+
+    def __init__(self, bench, lives):
+        """Each of `lives` is a function of a machine: what the user does in a session that is recorded."""
+        super().__init__(bench)
+        self.lives = lives
+
+    def _teach(self, contents, automatic):
+        disk = self.bench.disk
+        disk.fresh(contents)
+        configure(disk.root, "launches", "Session", Predict="no", LaunchReplay="yes")
+        configure(disk.root, "control", ControlInterval=0)
+        disk.save(contents)
+        # headstart learns from a session at the next login.
+        lives = [*self.lives, lambda machine: None]
+        for number, live in enumerate(lives, 1):
+            self.bench.progress.say(f"session {number} of {len(lives)}, recorded and learned inside the machine",
+                                    number - 1, len(lives))
+            self._session(contents, automatic, live)
+        return {"sessions": len(lives)}
 
 
 class InstalledUnlearned(Installed):

@@ -30,6 +30,11 @@ def _words(text):
     return [word for word in (text or "").split(",") if word]
 
 
+def add_packages(args, names):
+    """Adds packages that a program needs to --extra-packages=."""
+    args.extra_packages = ",".join([*_words(args.extra_packages), *names])
+
+
 def image_spec(args, sessions=False):
     return ImageSpec(small=args.small, packages=_words(args.packages),
                      extra=_words(args.extra_packages), seed=args.seed, fstype=args.fstype,

@@ -2,9 +2,10 @@
 
 from .installed import Installed, InstalledControl, InstalledDisabled, InstalledUnlearned
 from .policies import POLICY_VARIANTS
-from .variants import Outside, OutsideUnlearned, Preload, Variant, VmtouchPath, VmtouchPhysical, Warm
+from .preload import Preload, PreloadService
+from .variants import Outside, OutsideUnlearned, Variant, VmtouchPath, VmtouchPhysical, Warm
 
 VARIANTS = {v.name: v for v in (Variant, Warm, Installed, InstalledControl, InstalledDisabled,
                                 InstalledUnlearned,
                                 *POLICY_VARIANTS, Outside, OutsideUnlearned, VmtouchPath,
-                                VmtouchPhysical, Preload)}
+                                VmtouchPhysical, Preload, PreloadService)}

@@ -3,9 +3,6 @@ prepares its own state. Peers get the setup that their documentation describes."
 
 import contextlib
 import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 from . import system
@@ -175,64 +172,3 @@ class VmtouchPhysical(Vmtouch):
     @staticmethod
     def order(paths):
         return sorted(paths, key=system.first_block)
-
-
-class Preload(Variant):
-    """The Debian package preload, inside the machine, trained by several logins. Its cycle is
-    shorter than the default of 20 s, so that training takes seconds instead of minutes. All other
-    settings are the defaults."""
-
-    name = "preload"
-    about = "Debian's preload 0.6.4 inside the machine, trained by four logins"
-    scenarios = ("login",)
-    CYCLE = 4
-    SESSIONS = 4
-
-    def prepare(self, scenarios):
-        if not (self.bench.disk.root / "usr/sbin/preload").exists():
-            raise BenchError("the tree has no preload (--extra-packages=preload)")
-        config = (self.bench.disk.root / "etc/preload.conf").read_text()
-        config = config.replace("cycle = 20", f"cycle = {self.CYCLE}")
-        self.bench.shared.mkdir(exist_ok=True)
-        (self.bench.shared / "preload.conf").write_text(config)
-        (self.bench.shared / "preload.state").unlink(missing_ok=True)
-        for i in range(self.SESSIONS):
-            self.bench.progress.say(f"training preload: login {i + 1} of {self.SESSIONS}", i, self.SESSIONS)
-            self.bench.disk.fresh()
-            with self.bench.machine() as machine:
-                machine.power_on()
-                machine.wait_booted()
-                daemon = self._start(machine)
-                # preload observes the greeter and then the session. This is the transition that it
-                # must predict later.
-                time.sleep(2 * self.CYCLE)
-                machine.let_in()
-                machine.wait_logged_in()
-                time.sleep(3 * self.CYCLE)
-                self._stop(daemon)  # preload saves its state
-        if not (self.bench.shared / "preload.state").exists():
-            raise BenchError("preload has saved no state")
-
-    def _start(self, machine):
-        return subprocess.Popen(
-            ["nsenter", "--target", str(machine.leader), "--mount", "--root", "--wd=/",
-             "/usr/sbin/preload", "-f", "-c", "/run/bench/preload.conf",
-             "-s", "/run/bench/preload.state", "-l", "/run/bench/preload.log"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: system.die_with_parent(signal.SIGTERM))
-
-    @staticmethod
-    def _stop(daemon):
-        daemon.send_signal(signal.SIGTERM)
-        try:
-            daemon.wait(10)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-
-    def prefetch(self, stages, machine):
-        """Starts preload. Waits for three of its cycles, or until one has passed without a read."""
-        daemon = self._start(machine)
-        machine.at_end(lambda: self._stop(daemon))
-        self.bench.wait_disk_idle(self.CYCLE + 1, 3 * self.CYCLE)
-
