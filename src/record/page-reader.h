@@ -24,7 +24,7 @@
 typedef struct PageRequest {
     uint64_t serial; /* of the run: ProcessRun.serial */
     uint32_t pid;
-    uint32_t uid;
+    uint32_t uid; /* who is charged; UID_INVALID: the users who are not known */
 } PageRequest;
 
 typedef struct PageReader PageReader;

@@ -47,11 +47,21 @@ static int take_results(Touched *t, PageReader *reader, UserShares *shares)
 
 /* Returns true if the pages of the run's process are of interest. A run that is part of another one
  * has the same process. */
-static bool is_wanted(const ProcessRun *run, UserShares *shares)
+static bool is_wanted(const ProcessRun *run)
 {
     return run->start > 0 && run->n_processes > 0 && run->same_as == PROCESS_NONE && !run->own &&
-           run->uid != UID_INVALID &&
-           user_shares_left(shares, user_shares_row(shares, run->uid), SHARED_TOUCHED_USEC) > 0;
+           run->uid != UID_INVALID;
+}
+
+/* Requests the pages of the run's process, in the name of the user who is charged for it. Returns
+ * false if the queue is full. */
+static bool request(PageReader *reader, const ProcessRun *run, UserShares *shares)
+{
+    uint16_t user = user_shares_row(shares, run->uid);
+    const PageRequest q = {run->serial, run->pid, shares->users[user].uid};
+
+    return user_shares_left(shares, user, SHARED_TOUCHED_USEC) == 0 ||
+           page_reader_request(reader, q) != PAGE_FULL;
 }
 
 int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
@@ -64,9 +74,7 @@ int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n
              i < n_runs && runs[i].start + ages[k] <= now; i++) {
             const ProcessRun *run = &runs[i];
 
-            if (is_wanted(run, shares) &&
-                page_reader_request(reader, (PageRequest){run->serial, run->pid, run->uid}) ==
-                        PAGE_FULL)
+            if (is_wanted(run) && !request(reader, run, shares))
                 break;
             t->next[k] = run->serial + 1;
         }
