@@ -3,6 +3,7 @@
 #include "session/mount-dirs.h"
 
 #include "base/open.h"
+#include "volume/loop-file.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
@@ -49,8 +50,14 @@ int mount_dirs_read(const char *root, MountDirs *ret)
     r = mount_table_read(AT_FDCWD, &t);
     if (r >= 0)
         r = mount_table_select(&t, root, &chosen, &n);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = add_mount(&m, &t.mounts[chosen[i]]);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        const Mount *mount = &t.mounts[chosen[i]];
+
+        /* Without its mount, open_beneath() refuses a path below it. */
+        if (strcmp(mount->target, "/") == 0 ||
+            !loop_file_is_of_user(&t, makedev(mount->major, mount->minor)))
+            r = add_mount(&m, mount);
+    }
     if (r < 0)
         return r;
     *ret = m;

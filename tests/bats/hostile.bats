@@ -163,6 +163,9 @@ assert b"/" + os.fsencode(sys.argv[1]) + b"/file" in names, names' "$EVIL"
     "$HEADSTART_REPLAY" --status="$sticky/link" "$HS_TMP/pack"
     "$HEADSTART_REPLAY" --status="$sticky/directories/new" "$HS_TMP/pack"
     "$HEADSTART_REPLAY" --marker="$sticky/link" "$HS_TMP/pack"
+    # The kernel protects only sticky directories (fs.protected_symlinks), and the marker follows no symlink.
+    ln -s "$HS_TMP/victims/new" "$HS_TMP/marker"
+    "$HEADSTART_REPLAY" --marker="$HS_TMP/marker" "$HS_TMP/pack"
     [ -z "$(find "$HS_TMP/victims" "$sticky/theirs" -mindepth 1)" ]
     [ "$(<"$HS_TMP/victim")" = mine ]
 }

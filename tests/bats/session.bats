@@ -451,6 +451,23 @@ END
     [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
 }
 
+@test "a path on a disk whose content a user serves is not followed, because it could hang" {
+    learned
+    mkdir "$HS_TMP/content"
+    head -c 200000 /dev/zero >"$HS_TMP/content/4"
+    truncate -s 16M "$HS_TMP/served"
+    mkfs.ext4 -q -d "$HS_TMP/content" "$HS_TMP/served"
+    hs_serve_image "$HS_TMP/served" 1000 "$HS_MNT/data/b/sub"
+    hs_drop_caches
+    session_start
+    chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
+    SEEN=()
+    hs_wait 30 was_resident bin/second data/b/3
+    hs_wait 30 idle
+    [ "$(fincore --noheadings --bytes --output RES "$HS_MNT/data/b/sub/4")" -eq 0 ]
+    session_stop
+}
+
 @test "a path that names something else now is not followed" {
     learned
     rm "$HS_MNT/data/b/1" "$HS_MNT/data/b/2"
