@@ -3,14 +3,10 @@
 #include "record/observer.h"
 
 #include "base/clock.h"
-#include "base/rooted.h"
 #include "record/proc-connector.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-
-#define ETC_FILE_MAX (1U << 20)
 
 void observer_done(Observer *o)
 {
@@ -40,15 +36,9 @@ static uint32_t msec_of(usec_t t)
 static uint16_t row_of(Observer *o, uint32_t uid)
 {
     UserShares *shares = &o->stage->shares;
-    _cleanup_close_ int root_fd = -EBADF;
 
     if (!shares->subordinate && subordinate_uid_is_possible(uid)) {
-        subordinate_uids_done(&o->subordinate);
-        root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root_fd >= 0) {
-            (void)rooted_read(root_fd, "/etc/subuid", ETC_FILE_MAX, &o->subordinate.subuid, NULL);
-            (void)rooted_read(root_fd, "/etc/passwd", ETC_FILE_MAX, &o->subordinate.passwd, NULL);
-        }
+        subordinate_uids_read(o->root, &o->subordinate);
         shares->subordinate = &o->subordinate;
     }
     return user_shares_row(shares, uid);

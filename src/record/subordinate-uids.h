@@ -3,7 +3,8 @@
 
 /* Finds out to which user a subordinate UID belongs (subuid(5)). A user may run processes as each
  * of usually 65,536 UIDs in user namespaces. Without this look-up they would count as so many
- * users, and one user could take the shares of all others. Pure. */
+ * users, and one user could take the shares of all others. Pure, except for
+ * subordinate_uids_read(). */
 
 #include "base/uid.h"
 
@@ -25,6 +26,9 @@ typedef struct SubordinateUids {
     size_t n_known;
 } SubordinateUids;
 
+/* Reads /etc/subuid and /etc/passwd below `root`. Without these files no UID is a subordinate one.
+ * Frees what *s contained. */
+void subordinate_uids_read(const char *root, SubordinateUids *s);
 void subordinate_uids_done(SubordinateUids *s);
 
 /* Returns true if the UID may be a subordinate one. */

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "record/proc-facts.h"
 #include "record/processes.h"
+#include "record/subordinate-uids.h"
 #include "record/watched-volumes.h"
 #include "replay/executor.h"
 #include "replay/sample.h"
@@ -52,6 +53,7 @@ struct LaunchThread {
     /* Used by the thread alone, once it runs */
     Fanotify *fanotify;
     WatchedVolumes volumes;
+    SubordinateUids subordinate;
     int state_fd, signal_fd, mountinfo_fd;
     char boot_id[KERNEL_BOOT_ID_SIZE];
     LaunchTable table;
@@ -215,15 +217,19 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Returns the user of that process, who is the owner of its directory in /proc. UID_INVALID: the
- * process is gone. */
-static uint32_t user_of(uint32_t pid)
+/* Returns the user of that process, who is the owner of its directory in /proc, or the user to whom
+ * this subordinate UID belongs. UID_INVALID: the process is gone, or no user is known. */
+static uint32_t user_of(LaunchThread *t, uint32_t pid)
 {
     char path[32];
     struct stat st;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
-    return stat(path, &st) < 0 ? UID_INVALID : st.st_uid;
+    if (stat(path, &st) < 0)
+        return UID_INVALID;
+    return subordinate_uid_is_possible(st.st_uid)
+                   ? subordinate_uids_owner(&t->subordinate, st.st_uid)
+                   : st.st_uid;
 }
 
 static int before_events(void *arg _unused_)
@@ -242,7 +248,7 @@ static int on_exec(void *arg, const LoggedObject *o, uint32_t pid, bool exec _un
 
     if (is_loader_name(o->name) || is_own_name(o->name))
         return 0;
-    uid = user_of(pid);
+    uid = user_of(t, pid);
     fd = uid == UID_INVALID ? -ESRCH : fanotify_resolve(t->fanotify, o, path, sizeof(path));
     if (fd >= 0 && strncmp(path, t->root, prefix) == 0)
         launch(t, uid, pid, path + prefix, event);
@@ -320,6 +326,7 @@ static void release(LaunchThread *t)
             close(fds[i]);
     fanotify_free(t->fanotify);
     watched_volumes_done(&t->volumes);
+    subordinate_uids_done(&t->subordinate);
     pthread_mutex_destroy(&t->lock);
     free(t->root);
     free(t->state);
@@ -362,6 +369,8 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
         r = fanotify_new_exec(&t->fanotify);
     if (r >= 0)
         r = watched_volumes_update(&t->volumes, t->fanotify, t->root);
+    if (r >= 0)
+        subordinate_uids_read(t->root, &t->subordinate);
     if (r >= 0)
         r = thread_start(&t->thread, STACK_BYTES, run_thread, t);
     if (r >= 0)

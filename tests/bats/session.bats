@@ -622,6 +622,22 @@ starts_in_memory() {
     session_stop
 }
 
+@test "launch: the starts of a user's subordinate UIDs are the user's" {
+    SESSION_UID=1000
+    learned_starts
+    mkdir -p "$HS_MNT/etc"
+    echo '1002:200000:65536' >"$HS_MNT/etc/subuid"
+    session_start
+    chroot --userspec=200001:200001 "$HS_MNT" /bin/second --version >/dev/null
+    chroot --userspec=200002:200002 "$HS_MNT" /bin/second --version >/dev/null
+    as_user /bin/second --version >/dev/null
+    launched '.n_starts >= 2'
+    sleep 0.5 # a third start would have been counted
+    dump
+    dumped '.launch.n_starts == 2'
+    session_stop
+}
+
 # starts FACTOR: writes 40 starts of /bin/second, one on each of the last 40 days. With replay a
 # start takes FACTOR seconds, and without replay 1 s.
 starts() {
