@@ -574,6 +574,21 @@ starts_in_memory() {
     dumped '.launch.n_resident >= 1'
 }
 
+@test "what the daemon and the planner write is readable by root alone, whatever the umask" {
+    umask 000
+    mkdir -p "$HS_RUN"
+    chmod 755 "$HS_RUN"
+    learned_starts
+    session_start
+    run -0 find "$HS_STATE" "$HS_RUN" -mindepth 1 -type f -printf '%f\n'
+    [[ $output == *-session.json* && $output == *model.json* && $output == *launch-*.pack* && $output == *devices.json* &&
+        $output == *$'\n'session.json* ]]
+    run -0 find "$HS_STATE" "$HS_RUN" -mindepth 1 -type f -perm /077
+    [ -z "$output" ]
+    [ "$(stat -c %a "$HS_STATE")" = 700 ]
+    session_stop
+}
+
 @test "launch: what is in memory is not read" {
     local i resident=
     learned_starts

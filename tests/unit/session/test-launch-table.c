@@ -135,6 +135,24 @@ static void a_set_must_fit_into_memory(void **state)
     assert_false(launch_fits(50, 100, 10.1, 10));
 }
 
+/* If two users read equally many sets, a further start stops a set of the user who begins it, also
+ * if a set of the other user is older. */
+static void a_start_stops_no_set_of_a_user_with_fewer(void **state)
+{
+    LaunchTable t = {0};
+    int stop, first = -1;
+
+    (void)state;
+    for (unsigned i = 0; i < LAUNCH_SETS_MAX; i++) {
+        int slot = launch_table_begin(&t, i < 2 ? 1000 : 1001, (i + 1) * SEC, &stop);
+
+        assert_true(slot >= 0 && stop < 0);
+        first = i == 2 ? slot : first;
+    }
+    assert_true(launch_table_begin(&t, 1001, 9 * SEC, &stop) >= 0);
+    assert_int_equal(stop, first);
+}
+
 /* However many applications one user starts, the starts of another stay noted. */
 static void one_users_starts_are_not_forgotten_for_anothers(void **state)
 {
@@ -159,6 +177,7 @@ int main(void)
             cmocka_unit_test(the_oldest_key_is_forgotten),
             cmocka_unit_test(a_fifth_set_stops_the_oldest_and_nothing_queues_up),
             cmocka_unit_test(one_users_starts_leave_those_of_others),
+            cmocka_unit_test(a_start_stops_no_set_of_a_user_with_fewer),
             cmocka_unit_test(one_users_starts_are_not_forgotten_for_anothers),
             cmocka_unit_test(a_set_must_fit_into_memory),
     };
