@@ -41,6 +41,7 @@ boot_1() {
     log_in_and_learn 1
     check "status: it is on" says status '^Status: on'
     check "status: it is too early for an effect" says status '^Boot: not enough sessions yet'
+    check "doctor: recording and replay begin before the system manager" says doctor 'before the system manager'
 }
 
 boot_2() {
