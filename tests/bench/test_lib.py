@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from lib import (benefit, calls, chart, demand, desktops, disklog, image, inside, installed,  # noqa: E402
-                 owners, report, shellwindows, svg, tree, workloads)
+                 owners, report, results, shellwindows, svg, tree, workloads)
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.progress import Progress  # noqa: E402
@@ -29,9 +29,9 @@ from lib.series import Series, checksum  # noqa: E402
 B = demand.BLOCK
 
 
-def load_run():
-    loader = importlib.machinery.SourceFileLoader("bench_run", str(HERE / "run"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_run", loader))
+def load_program(name):
+    loader = importlib.machinery.SourceFileLoader(f"bench_{name}", str(HERE / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(f"bench_{name}", loader))
     loader.exec_module(module)
     return module
 
@@ -144,7 +144,7 @@ class Svg(Temporary):
 
 class Options(unittest.TestCase):
     def parse(self, *words):
-        return load_run().parse_arguments(list(words))
+        return load_program("run").parse_arguments(list(words))
 
     def refused(self, *words):
         said = io.StringIO()
@@ -624,6 +624,66 @@ class Workloads(Temporary):
         changed = {n for n in range(10) if texts.get(f"{n}.c", f"int f{n};\n") != f"int f{n};\n"}
         self.assertEqual(changed, {2, 4, 5, 8, 9})
         self.assertEqual([n for n in range(10) if "version-1.h" in texts.get(f"{n}.c", "")], [4, 9])
+
+
+class Results(Temporary):
+    DOCUMENT = "Text.\n\n<!-- output: a.txt -->\n| {} | y |\n{}\n<!-- end of output -->\n\nMore text.\n"
+
+    def refresh(self, document, *tables):
+        path = self.directory / "a.md"
+        path.write_text(document)
+        (self.directory / "a.txt").write_text("\n".join(["command, date\n", *tables]))
+        return results.refresh(path, self.directory), path.read_text()
+
+    def test_a_block_shows_the_table_with_its_header(self):
+        x, z = (results.table([name, "y"], [["row", "1"], ["other", results.share(None)]]) for name in "xz")
+        shown = x.split("\n", 1)[1]
+        for old in ("", "| --- | --- |\n| old | 7 |\n"):
+            self.assertEqual(self.refresh(self.DOCUMENT.format("x", old), x, z), ([], self.DOCUMENT.format("x", shown)))
+        self.assertIn("| other | - |\n", shown)
+
+    def test_a_missing_table_is_named_and_the_block_stays(self):
+        document = self.DOCUMENT.format("q", "| --- | --- |\n| old | 7 |\n")
+        self.assertEqual(self.refresh(document, results.table(["x", "y"], [])), (["a.txt: | q | y |"], document))
+
+    def test_two_tables_with_one_header_are_an_error(self):
+        same = results.table(["x", "y"], [])
+        with self.assertRaises(ValueError):
+            results.tables_of(f"{same}\n{same}")
+
+
+class Predictors(unittest.TestCase):
+    PRINTED = """changed: budget 10% 20% 30% 50%; waste bound 15 %; stall in ms per start
+mixture        filled hit 0.657 0.831 0.918 0.987 | waste 0.115 0.118 0.147 0.373 | stall    89    30    10     1
+               cycle  hit 0.657 0.831 0.918 0.987 | waste 0.111 0.114 0.111 0.113 | stall    89    30    10     1
+               bound  hit 0.655 0.822 0.903 0.955 | waste 0.110 0.121 0.126 0.160 | stall    91    46    37    31
+               loss  0.519 next 2.183
+    changed, 10 min: promised 0.37, observed 0.64 (203)
+preload, 1 w   filled hit 0.600 0.740 0.700 0.970 | waste 0.115 0.118 0.147 0.373 | stall    89    30    10     1
+               cycle  hit 0.600 0.740 0.700 0.970 | waste 0.115 0.118 0.147 0.373 | stall    89    30    10     1
+               bound  hit 0.600 0.740 0.700 0.970 | waste 0.115 0.151 0.147 0.155 | stall    89    30    10     1
+               loss  3.500 next 2.183
+bound           0.936 0.995 1.000 1.000
+"""
+
+    def test_the_results_of_a_regime(self):
+        regime = load_program("predictors").Regime(self.PRINTED)
+        self.assertEqual((regime.name, regime.labels["preload"], regime.loss), (
+            "changed", "preload, 1 w", {"mixture": 0.519, "preload": 3.5}))
+        self.assertEqual(regime.cells["mixture"]["cycle"]["stall"], [89, 30, 10, 1])
+        self.assertEqual(regime.promises, [("10 min", "0.37", "0.64", "203")])
+        self.assertEqual(regime.bound, ["0.936", "0.995", "1.000", "1.000"])
+        self.assertEqual(regime.best_other("filled", 1), (0.74, "preload"))
+        # A predictor that wastes more than the bound does not count, unless the mixture wastes as much.
+        self.assertEqual([regime.best_other("bound", b)[1] for b in (0, 1, 2, 3)], ["preload", "-", "preload", "preload"])
+        with self.assertRaises(ValueError):
+            load_program("predictors").Regime(self.PRINTED + "something else\n")
+
+    def test_the_constants_that_attempts_change_are_in_the_source(self):
+        for change in filter(None, load_program("predictors").ATTEMPTS.values()):
+            path, line, other = change
+            self.assertIn(line, (HERE.parents[1] / path).read_text())
+            self.assertNotEqual(line, other)
 
 
 class Charts(unittest.TestCase):

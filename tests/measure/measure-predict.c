@@ -20,14 +20,6 @@
 #define WASTE    0.15
 #define N_MAX    24
 
-static uint64_t cpu_nsec(void *userdata)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* A line of the table: a predictor and its settings. */
 typedef struct Line {
     const char *name; /* of the predictor; "oracle": it knows the true probabilities */
@@ -61,7 +53,7 @@ static const Line lines[] = {
 typedef struct Sums {
     double hit, of_oracle, least, cache, coverage, first, waste, most_waste, read_mb, log_loss,
             next;
-    double state, observe_usec, predict_usec;
+    double state;
     unsigned n;
     SimulateBin bins[SIMULATE_BINS];
 } Sums;
@@ -95,7 +87,6 @@ static int simulate_line(const Line *line, const Habits *h, const SimulateInput 
     if (!line->unbounded)
         simulate_bound_waste(&sp, WASTE);
     sp.horizon = horizon;
-    sp.clock_nsec = cpu_nsec;
     return simulate(in, &sp, p, ret);
 }
 
@@ -113,8 +104,6 @@ static void add_report(Sums *s, const SimulateReport *r, double oracle)
     s->log_loss += r->log_loss / (double)r->n_log_loss;
     s->next += r->next_log_loss / (double)r->n_scored;
     s->state += (double)r->state_bytes;
-    s->observe_usec += (double)r->observe_nsec / 1e3 / (double)r->n_observed;
-    s->predict_usec += (double)r->predict_nsec / 1e3 / (double)r->n_predicted;
     for (unsigned i = 0; i < SIMULATE_BINS; i++) {
         s->bins[i].n += r->bins[i].n;
         s->bins[i].used += r->bins[i].used;
@@ -155,21 +144,21 @@ static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t
         fprintf(stderr, "\r%s: seed %u of %u", title, k + 1, n_seeds);
     }
     fprintf(stderr, "\n");
-    printf("\n## %s: %u seeds from %llu, %u sessions, best single guess right %.2f\n\n", title,
-           n_seeds, (unsigned long long)first, n_sessions, best_guess);
-    printf("| predictor | hit rate | of the oracle's (least) | whole applications | first guess | "
-           "waste (most) | read MB | log loss 20 s | next | state KiB | us event | us predict |\n");
-    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    printf("\n%s, budget 50 %% of the union: %u seeds from %llu, %u sessions, best single guess right %.2f\n\n",
+           title, n_seeds, (unsigned long long)first, n_sessions, best_guess);
+    printf("| %s | hits | of the oracle's (least) | whole | first guess | waste (most) | read MB | "
+           "log loss, 20 s | next | state KiB |\n",
+           title);
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
         const Sums *s = &sums[i];
         double n = s->n;
 
         printf("| %s%s%s | %.3f | %.3f (%.3f) | %.2f | %.2f | %.3f (%.3f) | %.0f | %.3f | %.2f | "
-               "%.1f | %.1f | %.1f |\n",
+               "%.1f |\n",
                lines[i].name, *lines[i].remark ? ", " : "", lines[i].remark, s->hit / n,
                s->of_oracle / n, s->least, s->coverage / n, s->first / n, s->waste / n,
-               s->most_waste, s->read_mb / n, s->log_loss / n, s->next / n, s->state / n / 1024,
-               s->observe_usec / n, s->predict_usec / n);
+               s->most_waste, s->read_mb / n, s->log_loss / n, s->next / n, s->state / n / 1024);
     }
     return 0;
 }
@@ -204,7 +193,7 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
             add_report(&sums[i], &r, r.hit_rate);
         }
     }
-    printf("\n## Reliability: used before the session ends; predicted and observed\n\n| predicted |");
+    printf("\nUsed before the session ends, two users: predicted and observed (guesses)\n\n| predicted |");
     for (size_t i = 0; i < ELEMENTSOF(which); i++)
         printf(" %s%s%s |", which[i].name, *which[i].remark ? ", " : "", which[i].remark);
     printf("\n| --- | --- | --- | --- | --- |\n");
@@ -270,8 +259,8 @@ static int files(unsigned n_seeds, uint64_t first, unsigned n_sessions)
         const char *name, *paper;
     } which[] = {
             {"lru", "63"},         {"last-successor", "84"}, {"2-gram+", "87"}, {"1-5-gram+", "90"},
-            {"association", "90"}, {"hybrid", "91"},         {"graph", "-"},    {"pcm", "-"},
-            {"epcm", "-"},
+            {"association", "90"}, {"hybrid", "91"},         {"graph", NULL},   {"pcm", NULL},
+            {"epcm", NULL},
     };
     double hit[ELEMENTSOF(which)] = {0}, right[ELEMENTSOF(which)] = {0},
            accuracy[ELEMENTSOF(which)] = {0}, state[ELEMENTSOF(which)] = {0},
@@ -312,12 +301,13 @@ static int files(unsigned n_seeds, uint64_t first, unsigned n_sessions)
             state[j] += (double)r.state_bytes / n_seeds;
         }
     }
-    printf("\n## Files: cache of 70, 55 %% training, one user, %u seeds\n\n", n_seeds);
-    printf("| predictor | hit rate | the paper's | with reads of 10 ms | first guess | accuracy | "
+    printf("\nFiles, cache of 70, 55 %% training, one user, %u seeds\n\n", n_seeds);
+    printf("| files, drawn | hits | the paper's | reads of 10 ms | first guess | accuracy | "
            "state KiB |\n| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ELEMENTSOF(which); i++)
-        printf("| %s | %.2f | %s %% | %.2f | %.2f | %.2f | %.0f |\n", which[i].name, hit[i],
-               which[i].paper, late[i], right[i], accuracy[i], state[i] / 1024);
+        printf("| %s | %.2f | %s%s | %.2f | %.2f | %.2f | %.0f |\n", which[i].name, hit[i],
+               which[i].paper ? which[i].paper : "-", which[i].paper ? " %" : "", late[i], right[i],
+               accuracy[i], state[i] / 1024);
     return 0;
 }
 
@@ -329,9 +319,8 @@ int main(int argc, char *argv[])
                               : 1;
     unsigned n_sessions = argc > 3 ? (unsigned)atoi(argv[3]) : 60;
 
-    if (scenario("Two users, budget 50 % of the union", UID_INVALID, n_seeds, first, n_sessions) <
-                0 ||
-        scenario("One of them alone, the same budget", 0, n_seeds, first, n_sessions) < 0 ||
+    if (scenario("two users", UID_INVALID, n_seeds, first, n_sessions) < 0 ||
+        scenario("one of the two users", 0, n_seeds, first, n_sessions) < 0 ||
         reliability(n_seeds, first, n_sessions) < 0 || files(n_seeds, first, n_sessions) < 0)
         return 1;
     return 0;
