@@ -675,9 +675,19 @@ bound           0.936 0.995 1.000 1.000
         self.assertEqual(regime.bound, ["0.936", "0.995", "1.000", "1.000"])
         self.assertEqual(regime.best_other("filled", 1), (0.74, "preload"))
         # A predictor that wastes more than the bound does not count, unless the mixture wastes as much.
-        self.assertEqual([regime.best_other("bound", b)[1] for b in (0, 1, 2, 3)], ["preload", "-", "preload", "preload"])
+        self.assertEqual([regime.best_other("bound", b)[1] for b in range(4)], ["preload", "-", "preload", "preload"])
         with self.assertRaises(ValueError):
             load_program("predictors").Regime(self.PRINTED + "something else\n")
+
+    def test_the_document_shows_the_tables_of_the_results(self):
+        program = load_program("predictors")
+        text = program.DOCUMENT.read_text()
+        with tempfile.TemporaryDirectory() as directory:
+            copy = Path(directory) / "copy.md"
+            copy.write_text(text)
+            self.assertEqual(results.refresh(copy, program.RESULTS), [])
+            self.assertEqual(copy.read_text(), text)
+        self.assertEqual(text.count("<!-- output: "), len(results.BLOCK.findall(text)))
 
     def test_the_constants_that_attempts_change_are_in_the_source(self):
         for change in filter(None, load_program("predictors").ATTEMPTS.values()):
