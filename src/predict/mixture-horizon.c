@@ -224,8 +224,8 @@ double mixture_horizon_chance(const Mixture *m, size_t row, const double *weight
 }
 
 /* `start` is a number of snapshots. For a horizon of seconds it is the largest, because sessions
- * have more snapshots of that horizon, and those overlap. docs/predictors.md, Promises and
- * outcomes, shows how it was chosen. */
+ * have more snapshots of that horizon, and those overlap. docs/predictors.md, Tight budgets,
+ * shows other choices. */
 double mixture_horizon_correct(const Mixture *m, usec_t horizon, double p)
 {
     static const double start[HORIZON_CLASSES] = {20, 5, 10};
