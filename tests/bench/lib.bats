@@ -76,3 +76,7 @@ setup() {
 @test "desktops: sessions, images and the windows of GNOME Shell" {
     unittests test_lib.Desktops
 }
+
+@test "the results of the predictors: tables, and the document that shows them" {
+    unittests test_lib.Results test_lib.Predictors
+}
