@@ -8,8 +8,8 @@
  * released, or with this process, because the wait is killable. No process of the same user is read
  * after that. */
 
+#include "base/ranges.h"
 #include "base/time-util.h"
-#include "record/touched.h"
 
 #define PAGE_READER_HANG_USEC USEC_PER_SEC
 #define PAGE_READER_QUEUE     64U
@@ -26,6 +26,14 @@ typedef struct PageRequest {
     uint32_t pid;
     uint32_t uid; /* who is charged; UID_INVALID: the users who are not known */
 } PageRequest;
+
+/* The pages of one file that one process had touched. */
+typedef struct TouchedFile {
+    uint64_t serial; /* of the run: ProcessRun.serial */
+    uint64_t dev;    /* as in mountinfo */
+    uint64_t inode;
+    RangeSet ranges; /* not empty */
+} TouchedFile;
 
 typedef struct PageReader PageReader;
 

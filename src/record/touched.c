@@ -2,8 +2,6 @@
 
 #include "record/touched.h"
 
-#include "record/page-reader.h"
-
 #include <string.h>
 
 void touched_done(Touched *t)

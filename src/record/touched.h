@@ -8,7 +8,7 @@
  * show pages of mapped files only. Reading them needs CAP_SYS_PTRACE; without it nothing is
  * found. */
 
-#include "base/ranges.h"
+#include "record/page-reader.h"
 #include "record/processes.h"
 #include "record/user-shares.h"
 
@@ -16,14 +16,6 @@
  * second one a start from a slow disk is. */
 #define TOUCHED_EARLY_USEC (3 * USEC_PER_SEC)
 #define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
-
-/* The pages of one file that one process had touched at one age. */
-typedef struct TouchedFile {
-    uint64_t serial; /* of the run: ProcessRun.serial */
-    uint64_t dev;    /* as in mountinfo */
-    uint64_t inode;
-    RangeSet ranges; /* not empty */
-} TouchedFile;
 
 /* Zeroed is valid: a stage that begins. */
 typedef struct Touched {
@@ -34,11 +26,9 @@ typedef struct Touched {
 
 void touched_done(Touched *t);
 
-struct PageReader;
-
 /* Requests the pages of the processes that have reached one of the ages, and takes what was found
  * since the last call. `runs` are all runs, in rising order of their serials; `now` is on their
  * clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
  * process is charged for the time and for the ranges. Returns 0 or -ENOMEM. */
-int touched_run(Touched *t, struct PageReader *reader, const ProcessRun *runs, size_t n_runs,
+int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
                 UserShares *shares, usec_t now);
