@@ -1040,7 +1040,7 @@ on_served_image() {
     need_command strace
     on_served_image 1000 "$HS_MNT"
     [ "$(jq -r 'select(.filesystem) | .filesystem' <<<"$output" | grep -cxF "$HS_MNT")" -eq 0 ]
-    strace -f -y -e trace=pread64,read -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
+    env ASAN_OPTIONS=detect_leaks=0 strace -f -y -e trace=pread64,read -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
     run -1 grep /dev/loop "$HS_TMP/calls"
 }
 
