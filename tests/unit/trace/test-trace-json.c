@@ -192,7 +192,7 @@ static void touched_pages_come_back(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();
     _cleanup_range_set_ RangeSet ranges = {0};
-    _cleanup_free_ char *text = NULL, *wrong = NULL;
+    _cleanup_free_ char *text = NULL;
     uint32_t file[2], n = 0;
     char *at;
 
