@@ -50,7 +50,7 @@ boot_4() {
 
 no_leftovers() {
     find "$state" -mindepth 1 | sort
-    ! find "$state" -mindepth 1 | grep -vE '/(traces(/[0-9T]+-[a-z]+\.json)?|model\.json|(boot|login)\.pack)$'
+    ! find "$state" -name '*.tmp' | grep .
 }
 
 boot_5() {
