@@ -53,7 +53,7 @@ static int visit(void *arg, int sys_fd, const char *name)
 {
     Search *s = arg;
     _cleanup_close_ int fd = -EBADF;
-    struct loop_info64 info;
+    struct loop_info64 info = {0}; /* valgrind does not know the request */
 
     if (strncmp(name, "loop", 4) != 0 || strspn(name + 4, "0123456789") != strlen(name + 4))
         return 0; /* a partition of a loop device is followed to the whole device */
