@@ -50,6 +50,12 @@ class Inside:
     def has_pack(self, name):
         return self.machine.inside(f"var/lib/headstart/{name}.pack").exists()
 
+    def wait_sessions(self, number, timeout):
+        """Waits until headstart has stored the recordings of that many sessions."""
+        traces = self.machine.inside("var/lib/headstart/traces")
+        self._until(lambda: len(list(traces.glob("*-session*.json"))) >= number, timeout,
+                    f"the recording of session {number}")
+
     # --- replays
 
     def replay(self, name):

@@ -158,8 +158,15 @@ class InstalledLaunches(Installed):
         for number, live in enumerate(lives, 1):
             self.bench.progress.say(f"session {number} of {len(lives)}, recorded and learned inside the machine",
                                     number - 1, len(lives))
-            self._session(contents, automatic, live)
+            self._session(contents, automatic, lambda machine: self._live(machine, live, number))
         return {"sessions": len(lives)}
+
+    def _live(self, machine, live, number):
+        """headstart drops the recording of a session that is cut short by a shutdown, so the user logs out."""
+        live(machine)
+        if number <= len(self.lives):
+            machine.log_out()
+            Inside(machine).wait_sessions(number, SETTLE_TIMEOUT_S)
 
 
 class InstalledUnlearned(Installed):

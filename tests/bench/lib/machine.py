@@ -230,6 +230,10 @@ class Machine:
             else:
                 return
 
+    def log_out(self):
+        """Ends the session of the user of XFCE."""
+        self._command("start logout xfce4-session-logout --logout --fast")
+
     def power_off(self, timeout=60):
         """Shuts down cleanly (systemd's SIGRTMIN+4), so that everything is written to the disk."""
         if self.process and self.process.poll() is None:
