@@ -119,7 +119,9 @@ class PreloadService(Variant):
                 time.sleep(3 * CYCLE)
                 machine.power_off()
             disk.save(self.name)
-        if not (disk.root / "var/lib/preload/preload.state").exists():
+        disk.fresh(self.name)
+        state = disk.root / "var/lib/preload/preload.state"
+        if not state.exists() or state.stat().st_size == 0:
             raise BenchError("preload has saved no state")
 
     def prefetch(self, stages, machine):
