@@ -221,8 +221,8 @@ static ModelUse *find_use(const ModelStage *s, uint32_t application, uint32_t fi
                           : bsearch(&key, s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
 }
 
-/* Learns which pages starts of applications touched. Rows of files that no start opened are left
- * out: what ran before the session mapped them, or a library that was loaded later. */
+/* Learns which pages starts of applications touched. Leaves out files that no start opened: another
+ * process may have opened them before, or the application loaded them later. */
 static int learn_touched(const Trace *t, const uint32_t *where, const uint32_t *applications,
                          ModelStage *s, DecayedSum one)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: the steps that make one trace share the numbers of its rows, and each
+ * step depends on those before it. */
+
 #include "record/trace-builder.h"
 
 #include "base/clock.h"
