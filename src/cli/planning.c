@@ -397,8 +397,22 @@ static void log_policy(const PackJob *j)
     (void)journal_take(&e, message);
 }
 
-/* Requests an exact recording of the next boot if one is due. ControlInterval=0 excludes it as it
- * excludes control sessions, because that boot is not replayed. Returns 0, or an error that was
+/* Requests an exact recording of one stage, unless a request for it exists. An administrator's
+ * request stays as it is. Returns 0, or an error that was reported. */
+static int request_exact_stage(const Planning *p, Stage stage, uint32_t uid, unsigned kb)
+{
+    char name[RERECORD_NAME_MAX];
+    int r;
+
+    if (faccessat(p->state_fd, rerecord_name(name, stage), F_OK, 0) == 0)
+        return 0;
+    r = rerecord_write(p->state_fd, stage, uid, kb);
+    return r < 0 ? cli_error(r, "%s/%s: %m", p->c->state, name) : 0;
+}
+
+/* Requests an exact recording of the next boot if one is due. If the boot pack contains an
+ * automatic login, it requests one of that login, too. ControlInterval=0 excludes both as it
+ * excludes control sessions, because they are not replayed. Returns 0, or an error that was
  * reported. */
 static int request_exact_recording(const Planning *p, const PackJob *j)
 {
@@ -414,9 +428,9 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
     };
     char name[RERECORD_NAME_MAX];
     unsigned kb = 0;
+    uint32_t uid;
     int r;
 
-    /* An administrator's request for this boot stays as it is. */
     if (strcmp(p->root, "/") != 0 || p->c->config.control_interval == 0 ||
         faccessat(p->state_fd, rerecord_name(name, STAGE_BOOT), F_OK, 0) == 0 ||
         !exact_recording_is_due(&facts, clock_now(CLOCK_REALTIME)))
@@ -427,9 +441,11 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
                                             p->volumes.volumes[i].read_ahead_kb);
     if (kb == 0)
         return 0;
-    r = rerecord_write(p->state_fd, STAGE_BOOT, UID_INVALID, kb);
+    r = request_exact_stage(p, STAGE_BOOT, UID_INVALID, kb);
+    if (r >= 0 && p->model && model_predict_autologin(p->model, &uid))
+        r = request_exact_stage(p, STAGE_LOGIN, uid, kb);
     if (r < 0)
-        return cli_error(r, "%s/" STATE_RERECORD "boot: %m", p->c->state);
+        return r;
     /* Early boot may see the copy of the boot pack but not the request. */
     return cli_state_update_early_pack(p->c, p->state_fd, NULL, 0);
 }

@@ -24,6 +24,9 @@ int model_drop_unused_files(Model *m);
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 
+/* Compares two ModelMetadata for qsort(): by uuid, then `assumed`. */
+int model_compare_metadata(const void *a, const void *b);
+
 /* Removes from a stage the applications whose sum of sessions has decayed to zero, with their uses.
  * `scratch` has room for each application. */
 void model_drop_expired_applications(ModelStage *s, uint32_t *scratch);

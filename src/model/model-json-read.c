@@ -404,28 +404,30 @@ static int read_machines(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
+/* Reads one of the two arrays of metadata, whose rows rise by uuid. */
+static int read_metadata_rows(Reader *x, struct json_object *o, const char *key, bool assumed,
+                              ModelStage *s)
 {
     struct json_object *a;
     JsonColumn ranges;
 
-    x->where = "metadata";
-    CHECK(json_get_array(o, "metadata", TRACE_VOLUMES_MAX, &a));
-    CHECK(grow_array(&s->metadata, &s->allocated_metadata, json_object_array_length(a),
-                     sizeof(ModelMetadata)));
+    x->where = key;
+    CHECK(json_get_array(o, key, TRACE_VOLUMES_MAX, &a));
+    CHECK(grow_array(&s->metadata, &s->allocated_metadata,
+                     s->n_metadata + json_object_array_length(a), sizeof(ModelMetadata)));
     for (size_t i = 0; i < json_object_array_length(a); i++) {
         struct json_object *j = json_object_array_get_idx(a, i);
-        ModelMetadata *d = &s->metadata[i];
+        ModelMetadata *d = &s->metadata[s->n_metadata];
         const char *uuid;
 
-        *d = (ModelMetadata){0};
+        *d = (ModelMetadata){.assumed = assumed};
         s->n_metadata++;
         CHECK(json_get_string(j, "uuid", &uuid));
         d->uuid = json_unescape_bytes(uuid);
         if (!d->uuid)
             return -EBADMSG;
         CHECK(sum_member(x, j, observed_key(x), s->sessions, &d->observed));
-        x->where = "metadata";
+        x->where = key;
         if (decayed_sum_is_zero(d->observed))
             return -EBADMSG;
         CHECK(json_get_column(&x->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
@@ -433,6 +435,18 @@ static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
         if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
             return -EBADMSG;
     }
+    return 0;
+}
+
+/* Models of older versions have no metadata of replayed sessions. */
+static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
+{
+    CHECK(read_metadata_rows(x, o, "metadata", false, s));
+    if (!json_object_object_get_ex(o, "assumed_metadata", NULL))
+        return 0;
+    CHECK(read_metadata_rows(x, o, "assumed_metadata", true, s));
+    if (s->n_metadata > 1)
+        qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), model_compare_metadata);
     return 0;
 }
 

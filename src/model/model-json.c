@@ -381,6 +381,29 @@ static void write_part(Writer *w, const char *key, DecayedSum part)
         json_writer_add_numbers(&w->w, key, (uint64_t[]){part.current, part.previous}, 2);
 }
 
+static bool has_assumed_metadata(const ModelStage *s)
+{
+    for (size_t i = 0; i < s->n_metadata; i++)
+        if (s->metadata[i].assumed)
+            return true;
+    return false;
+}
+
+static void write_metadata(Writer *w, const ModelStage *s, const char *key, bool assumed)
+{
+    json_writer_open(&w->w, key, '[');
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        if (s->metadata[i].assumed != assumed)
+            continue;
+        json_writer_open(&w->w, NULL, '{');
+        write_escaped(w, "uuid", s->metadata[i].uuid);
+        json_writer_add_u64(&w->w, "observed", row_of(w, s->metadata[i].observed));
+        write_ranges(w, "ranges", &s->metadata[i].ranges);
+        json_writer_close(&w->w, '}');
+    }
+    json_writer_close(&w->w, ']');
+}
+
 static void write_stage(Writer *w, const ModelStage *s)
 {
     json_writer_open(&w->w, NULL, '{');
@@ -410,15 +433,9 @@ static void write_stage(Writer *w, const ModelStage *s)
     write_stage_files(w, s);
     write_machines(w, s);
 
-    json_writer_open(&w->w, "metadata", '[');
-    for (size_t i = 0; i < s->n_metadata; i++) {
-        json_writer_open(&w->w, NULL, '{');
-        write_escaped(w, "uuid", s->metadata[i].uuid);
-        json_writer_add_u64(&w->w, "observed", row_of(w, s->metadata[i].observed));
-        write_ranges(w, "ranges", &s->metadata[i].ranges);
-        json_writer_close(&w->w, '}');
-    }
-    json_writer_close(&w->w, ']');
+    write_metadata(w, s, "metadata", false);
+    if (has_assumed_metadata(s))
+        write_metadata(w, s, "assumed_metadata", true);
     json_writer_close(&w->w, '}');
 }
 

@@ -83,11 +83,6 @@ static int compare_uses(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-static int compare_metadata(const void *a, const void *b)
-{
-    return strcmp(((const ModelMetadata *)a)->uuid, ((const ModelMetadata *)b)->uuid);
-}
-
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -343,8 +338,8 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
 
 static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
 {
-    if (t->flags & TRACE_REPLAYED)
-        return 0;
+    bool replayed = t->flags & TRACE_REPLAYED;
+
     if (grow_array(&s->metadata, &s->allocated_metadata, t->n_volumes, sizeof(ModelMetadata)) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_volumes; i++) {
@@ -354,9 +349,10 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
 
         for (size_t k = 0; k < s->n_metadata; k++)
             known = known || strcmp(s->metadata[k].uuid, v->uuid) == 0;
-        if (v->metadata_source == METADATA_SOURCE_NONE || !v->uuid[0] || known)
+        if (v->metadata_source == METADATA_SOURCE_NONE || !v->uuid[0] || known ||
+            (replayed && (v->metadata_source != METADATA_SOURCE_CACHESTAT || v->metadata.n == 0)))
             continue;
-        *o = (ModelMetadata){.uuid = strdup(v->uuid), .observed = one};
+        *o = (ModelMetadata){.uuid = strdup(v->uuid), .assumed = replayed, .observed = one};
         if (!o->uuid)
             return -ENOMEM;
         s->n_metadata++;
@@ -364,7 +360,7 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
             return -ENOMEM;
     }
     if (s->n_metadata > 0)
-        qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), compare_metadata);
+        qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), model_compare_metadata);
     return 0;
 }
 
@@ -384,9 +380,38 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
     };
 }
 
-/* Makes a model of one session that counts as recorded at the time `at`. 0, -ENOMEM. */
-static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret)
+/* Copies the accesses of the trace into a new array. An automatic login follows the boot at once.
+ * Programs that the boot has started are still reading their executables then, which they have
+ * opened in the boot. Therefore these executables count as opened at the start of such a login.
+ * The caller frees *ret. Returns 0 or -ENOMEM. */
+static int copy_accesses(const Trace *t, TraceAccess **ret, size_t *ret_n)
 {
+    _cleanup_free_ bool *opened = calloc(t->n_files + 1, sizeof(bool));
+    TraceAccess *a = calloc(t->n_applications + t->n_accesses + 1, sizeof(TraceAccess));
+    size_t n = 0;
+
+    if (!opened || !a) {
+        free(a);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->n_accesses; i++)
+        opened[t->accesses[i].file] = true;
+    for (size_t i = 0; i < t->n_applications && t->flags & TRACE_AUTOLOGIN; i++)
+        if (!opened[t->applications[i].file])
+            a[n++] = (TraceAccess){.file = t->applications[i].file, .application = (uint32_t)i};
+    for (size_t i = 0; i < t->n_accesses; i++)
+        a[n++] = t->accesses[i];
+    *ret = a;
+    *ret_n = n;
+    return 0;
+}
+
+/* Makes a model of one session that counts as recorded at the time `at`. 0, -ENOMEM. */
+static int learn_at(const Trace *trace, usec_t halflife_usec, usec_t at, Model **ret)
+{
+    _cleanup_free_ TraceAccess *accesses = NULL;
+    Trace with_running = *trace;
+    const Trace *t = &with_running;
     _cleanup_model_ Model *m = model_new(halflife_usec);
     _cleanup_free_ uint32_t *where = NULL;
     DecayedSum one = {decayed_sum_weight(at, halflife_usec), 0};
@@ -396,6 +421,10 @@ static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret
 
     if (!m)
         return -ENOMEM;
+    r = copy_accesses(trace, &accesses, &with_running.n_accesses);
+    if (r < 0)
+        return r;
+    with_running.accesses = accesses;
     m->clock = at;
     m->generation = decayed_sum_generation(at, halflife_usec);
     if (grow_array(&m->stages, &m->allocated_stages, 1, sizeof(ModelStage)) < 0 ||

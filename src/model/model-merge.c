@@ -250,10 +250,10 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
     while (i < x->n_metadata || j < y->n_metadata) {
         const ModelMetadata *u = i < x->n_metadata ? &x->metadata[i] : NULL;
         const ModelMetadata *v = j < y->n_metadata ? &y->metadata[j] : NULL;
-        int k = pick(u, v, u && v ? strcmp(u->uuid, v->uuid) : 0);
+        int k = pick(u, v, u && v ? model_compare_metadata(u, v) : 0);
         ModelMetadata *o = &s->metadata[s->n_metadata];
 
-        *o = (ModelMetadata){0};
+        *o = (ModelMetadata){.assumed = k <= 0 ? u->assumed : v->assumed};
         if (k <= 0)
             o->observed = advance(a, u->observed);
         if (k >= 0)
@@ -494,6 +494,15 @@ static bool has_few_ranges(const ModelStageFile *f)
     return true;
 }
 
+static bool has_few_filesystems(const ModelStage *s)
+{
+    size_t n_assumed = 0;
+
+    for (size_t i = 0; i < s->n_metadata; i++)
+        n_assumed += s->metadata[i].assumed;
+    return n_assumed <= TRACE_VOLUMES_MAX && s->n_metadata - n_assumed <= TRACE_VOLUMES_MAX;
+}
+
 static bool within_limits(const Model *m)
 {
     bool ok = m->n_files <= MODEL_FILES_MAX && m->n_stages <= MODEL_STAGES_MAX;
@@ -501,7 +510,7 @@ static bool within_limits(const Model *m)
     for (size_t i = 0; i < m->n_stages && ok; i++) {
         const ModelStage *s = &m->stages[i];
 
-        ok = s->n_uses <= MODEL_USES_MAX && s->n_metadata <= TRACE_VOLUMES_MAX;
+        ok = s->n_uses <= MODEL_USES_MAX && has_few_filesystems(s);
         for (size_t k = 0; k < s->n_uses && ok; k++)
             ok = !s->uses[k].touched || s->uses[k].touched->ranges.n <= MODEL_RANGES_MAX;
         for (size_t k = 0; k < s->n_files && ok; k++)

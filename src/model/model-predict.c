@@ -91,6 +91,15 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
     return 0;
 }
 
+/* Returns true if the stage has metadata of this filesystem from sessions without replay. */
+static bool is_observed(const ModelStage *s, const char *uuid)
+{
+    for (size_t i = 0; i < s->n_metadata; i++)
+        if (!s->metadata[i].assumed && strcmp(s->metadata[i].uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
 static int predict_metadata(const ModelMetadata *d, Prediction *p)
 {
     for (size_t i = 0; i < d->ranges.n; i++) {
@@ -105,6 +114,7 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
             return -ENOMEM;
         p->metadata[p->n_metadata++] = (PredictedMetadata){
                 .uuid = uuid,
+                .assumed = d->assumed,
                 .range = {g->offset, g->length, decayed_sum_ratio(g->weight, d->observed)},
         };
     }
@@ -173,7 +183,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
                                -expm1(l[s->files[i].file]),
                                decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
-        r = predict_metadata(&s->metadata[i], p);
+        if (!s->metadata[i].assumed || !is_observed(s, s->metadata[i].uuid))
+            r = predict_metadata(&s->metadata[i], p);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(p);

@@ -20,6 +20,14 @@ void model_stage_file_done(ModelStageFile *f)
         weighted_ranges_done(&f->residency[i].ranges);
 }
 
+int model_compare_metadata(const void *a, const void *b)
+{
+    const ModelMetadata *x = a, *y = b;
+    int c = strcmp(x->uuid, y->uuid);
+
+    return c != 0 ? c : x->assumed - y->assumed;
+}
+
 void model_stage_done(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_files; i++) {

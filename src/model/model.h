@@ -112,8 +112,11 @@ typedef struct ModelStageFile {
     ModelResidency residency[_RESIDENCY_MAX];
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
 
+/* The metadata of a filesystem that a stage reads. Replay reads metadata, too, so replayed sessions
+ * do not show what the stage itself needs. They have a row of their own. */
 typedef struct ModelMetadata {
     char *uuid;
+    bool assumed;        /* of replayed sessions */
     DecayedSum observed; /* sessions whose metadata of this filesystem was observed */
     WeightedRanges ranges;
 } ModelMetadata;
@@ -141,7 +144,7 @@ typedef struct ModelStage {
     size_t n_uses, allocated_uses;
     ModelStageFile *files;
     size_t n_files, allocated_files;
-    ModelMetadata *metadata; /* by uuid */
+    ModelMetadata *metadata; /* by uuid, then `assumed` */
     size_t n_metadata, allocated_metadata;
 } ModelStage;
 

@@ -57,17 +57,30 @@ void prediction_keep_likeliest(Prediction *p, size_t n)
         qsort(p->files, n, sizeof(PredictedFile), compare_paths);
 }
 
+static bool has_observed_metadata(const Prediction *p)
+{
+    for (size_t i = 0; i < p->n_metadata; i++)
+        if (!p->metadata[i].assumed)
+            return true;
+    return false;
+}
+
 int prediction_append(Prediction *p, Prediction *more, usec_t after)
 {
+    bool known = has_observed_metadata(p), more_known = has_observed_metadata(more);
+
     if (grow_array(&p->files, &p->allocated_files, p->n_files + more->n_files,
                    sizeof(PredictedFile)) < 0 ||
         grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + more->n_metadata,
                    sizeof(PredictedMetadata)) < 0)
         return -ENOMEM;
+    for (size_t i = 0; i < p->n_files && more_known && !known; i++)
+        p->files[i].metadata_unknown = true;
     for (size_t i = 0; i < more->n_files; i++) {
         PredictedFile *f = &p->files[p->n_files++];
 
         *f = more->files[i];
+        f->metadata_unknown = f->metadata_unknown || (known && !more_known);
         f->first_use += MIN(after, USEC_INFINITY - 1 - f->first_use);
     }
     for (size_t i = 0; i < more->n_metadata; i++)

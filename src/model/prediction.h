@@ -8,6 +8,8 @@
 #include "base/time-util.h"
 #include "base/vocabulary.h"
 
+#include <stdbool.h>
+
 typedef struct PredictedFile {
     char *path; /* absolute, below the root */
     bool directory;
@@ -16,11 +18,13 @@ typedef struct PredictedFile {
     PredictedRange *
             maps; /* maps of the thesis (3.1.4); sorted by offset, disjoint; none for directories */
     size_t n_maps;
+    bool metadata_unknown; /* the metadata of its stage was not observed, but that of another was */
 } PredictedFile;
 
 typedef struct PredictedMetadata {
     char *uuid;           /* of the filesystem */
     PredictedRange range; /* of the block device */
+    bool assumed;         /* from replayed sessions, which may lack other metadata */
 } PredictedMetadata;
 
 typedef struct Prediction {
@@ -47,6 +51,8 @@ void prediction_keep_likeliest(Prediction *p, size_t n);
  * The first use of each added file is shifted by `after`. The times `ready` and `stalled` are
  * combined if both predictions know `ready`. If one of them does not, both times become unknown
  * (0). A file that is in both predictions is in the result twice: the planner unites the two when
- * it locates the file. `more` loses its files and metadata. Returns 0, or -ENOMEM with both
+ * it locates the file. If only one of the two has metadata that is not
+ * assumed, `metadata_unknown` is set in the files
+ * of the other. `more` loses its files and metadata. Returns 0, or -ENOMEM with both
  * predictions unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides whether the next boot is to be recorded exactly. With the usual read-ahead a third of
- * what a boot reads is never used, but the recorder cannot tell which pages those are, so the pack
- * contains them. A device that does not seek replays the smaller set in less time. Pure. */
+/* Decides whether the next boot is to be recorded exactly, together with an automatic login that
+ * the boot pack contains. With the usual read-ahead a third of what a boot reads is never used, but
+ * the recorder cannot tell which pages those are, so the pack contains them. A device that does not
+ * seek replays the smaller set in less time. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"

@@ -280,13 +280,13 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
 
 /* Notes the file for the metadata deriver if its metadata was not observed. Returns 0 or
  * -ENOMEM. */
-static int note_metadata(Locator *x, const Found *f, double probability)
+static int note_metadata(Locator *x, const Found *f, const PredictedFile *p)
 {
     MetadataDeriver *d = x->derivers[f->volume];
 
-    if (!d || (x->known[f->volume] && !made_since(f->fd, x->known_until)))
+    if (!d || (x->known[f->volume] && !p->metadata_unknown && !made_since(f->fd, x->known_until)))
         return 0;
-    return metadata_deriver_note(d, f->below, f->st.st_ino, probability);
+    return metadata_deriver_note(d, f->below, f->st.st_ino, p->probability);
 }
 
 /* Finds or adds the located file of this inode. It exists already if another name of the file was
@@ -320,7 +320,7 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     if (r != 0)
         return r;
     fd = found.fd;
-    r = note_metadata(x, &found, p->probability);
+    r = note_metadata(x, &found, p);
     if (r >= 0)
         r = add_file(x, p, &found, &e);
     if (r < 0)
@@ -347,12 +347,12 @@ static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
     return r;
 }
 
-/* Adds the metadata ranges that the model knows for the UUID of the volume. Returns 1 if there are
- * any, 0 if there are none, or -ENOMEM. */
+/* Adds the metadata ranges that the model knows for the UUID of the volume. Returns 1 if any of
+ * them was observed, 0 if none was, or -ENOMEM. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
     const Volume *v = &x->volumes->volumes[volume];
-    size_t before = x->l->n_metadata;
+    bool observed = false;
 
     for (size_t i = 0; v->uuid[0] && i < p->n_metadata; i++) {
         const PredictedMetadata *m = &p->metadata[i];
@@ -361,8 +361,9 @@ static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
             continue;
         if (add_metadata(x, volume, m->range) < 0)
             return -ENOMEM;
+        observed = observed || !m->assumed;
     }
-    return x->l->n_metadata > before;
+    return observed;
 }
 
 static bool is_first_of_device(const VolumeTable *t, uint32_t volume)

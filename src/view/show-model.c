@@ -162,13 +162,14 @@ static Table *metadata_table(const ModelStage *g)
 {
     static const Column columns[] = {
             {NULL, "uuid", CELL_STRING},
+            {NULL, "assumed", CELL_BOOLEAN},
             {NULL, "ranges", CELL_JSON},
             {0},
     };
     Table *t = table_new(columns);
 
     for (size_t i = 0; i < g->n_metadata; i++)
-        table_row(t, g->metadata[i].uuid,
+        table_row(t, g->metadata[i].uuid, (int)g->metadata[i].assumed,
                   ranges_to_json(&g->metadata[i].ranges, g->metadata[i].observed));
     return t;
 }
@@ -195,19 +196,20 @@ static Table *stage_table(const Model *m, bool whole, uint64_t limit)
 
     for (size_t i = 0; i < m->n_stages; i++) {
         const ModelStage *g = m->stages + i;
-        double data = 0, metadata = 0;
+        double data = 0, metadata = 0, assumed = 0;
 
         for (size_t k = 0; k < g->n_files; k++)
             data += expected_data(g, g->files + k);
         for (size_t k = 0; k < g->n_metadata; k++)
-            metadata += expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
+            *(g->metadata[k].assumed ? &assumed : &metadata) +=
+                    expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
         table_row(t, stage_to_string(g->stage),
                   g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid,
                   model_sessions(m, g->stage, g->uid, now), mean_usec(g->duration, g->sessions),
                   (uint64_t)g->n_applications, (uint64_t)g->n_files, (uint64_t)data,
-                  (uint64_t)metadata, application_table(m, g, whole ? 0 : limit),
-                  whole ? file_table(m, g) : NULL, whole ? metadata_table(g) : NULL,
-                  whole ? NULL : largest_files(m, g, limit));
+                  (uint64_t)(metadata > 0 ? metadata : assumed),
+                  application_table(m, g, whole ? 0 : limit), whole ? file_table(m, g) : NULL,
+                  whole ? metadata_table(g) : NULL, whole ? NULL : largest_files(m, g, limit));
     }
     return t;
 }

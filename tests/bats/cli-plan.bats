@@ -606,6 +606,69 @@ boots_and_logins() {
     [ "$output" = "/usr/lib/systemd /usr/lib/udev /usr/lib/dbus" ]
 }
 
+# plan_as_root: runs `headstart plan` in a mount namespace of its own whose root is HS_MNT. The programs of this machine
+# are at /usr there.
+plan_as_root() {
+    mkdir -p "$HS_MNT/usr" "$HS_MNT/proc" "$HS_MNT/sys" "$HS_MNT/state" "$HS_MNT$HEADSTART_BUILD"
+    unshare --mount --propagation private bash -e -s "$HS_MNT" "$HS_STATE" "$HEADSTART_BUILD" "$HEADSTART" "$@" <<'END'
+root=$1 state=$2 build=$3 program=$4
+shift 4
+mount --bind /usr "$root/usr"
+for d in /bin /lib /lib64; do
+    if [ -L "$d" ]; then
+        [ -L "$root$d" ] || cp -a "$d" "$root$d"
+    elif [ -d "$d" ]; then
+        mkdir -p "$root$d"
+        mount --bind "$d" "$root$d"
+    fi
+done
+for d in /proc /sys; do
+    mount --rbind "$d" "$root$d"
+done
+mount --bind "$build" "$root$build"
+mount --bind "$state" "$root/state"
+exec chroot "$root" "$program" --state=/state plan "$@"
+END
+}
+
+@test "plan: an exact recording of the next boot is requested, and of the login that it contains" {
+    files /opt/systemd /opt/desktop /opt/clock
+    # A disk that seeks is not recorded exactly. The kernel sets this value again when it attaches a file to the device.
+    echo 0 >"/sys/block/${HS_LOOP#/dev/}/queue/rotational"
+    local n flag
+    for flag in autologin ""; do
+        rm -rf "$HS_STATE"
+        for n in 1 2 3; do
+            recorded $n boot . /opt/systemd
+            recorded $n login ".uid = 1000 | .flags = [${flag:+\"$flag\"}]" /opt/desktop /opt/clock
+        done
+        hs learn --quiet
+        for n in 1 2 3 4; do
+            jq -cn --argjson n $n '{version: 1, stage: "boot", flags: [], policy: "concurrent", outcome: "done",
+                usage: "none", start_realtime_usec: ((now - 86400 + $n) * 1000000 | floor), ready_usec: 1000000}'
+        done >"$HS_STATE/history.jsonl"
+        # The first replayed boots show what replay gains.
+        head -n 3 "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+        cp "$HS_STATE/history.jsonl" "$HS_TMP/whole"
+        cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
+        plan_as_root --quiet --policy=concurrent
+        run ! compgen -G "$HS_STATE/rerecord-*"
+        cp "$HS_TMP/whole" "$HS_STATE/history.jsonl"
+        plan_as_root --quiet --policy=concurrent
+        jq -e '.exact and .read_ahead_kb == 16 and (has("uid") | not)' "$HS_STATE/rerecord-boot"
+        if [ -n "$flag" ]; then
+            jq -e '.exact and .read_ahead_kb == 16 and .uid == 1000' "$HS_STATE/rerecord-login"
+        else
+            [ ! -e "$HS_STATE/rerecord-login" ]
+        fi
+    done
+    # A request of the administrator stays as it is.
+    rm "$HS_STATE/rerecord-boot"
+    hs rerecord --quiet --next-boot --stage=boot
+    plan_as_root --quiet --policy=concurrent
+    jq -e '.exact | not' "$HS_STATE/rerecord-boot"
+}
+
 # boots_recorded FLAG…: learns and plans three boots. FLAG is the flag of one boot, or nothing.
 boots_recorded() {
     local n

@@ -297,6 +297,72 @@ static void replayed_sessions_tell_of_use_only(void **state)
     assert_near(metadata_chance(p, 5), 0);
 }
 
+/* Metadata of replayed sessions is predicted until a session without replay shows the truth. */
+static void metadata_is_assumed_until_it_is_observed(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>x", "0-2"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>x", "1-3"));
+    p = predict(m, STAGE_LOGIN, 1000);
+    assert_near(metadata_chance(p, 0), 0.5);
+    assert_near(metadata_chance(p, 1), 1);
+    assert_true(p->n_metadata > 0 && p->metadata[0].assumed);
+    p = prediction_free(p);
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x", "2-4"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>x", "0-9"));
+    assert_int_equal(m->stages[0].n_metadata, 2);
+    p = predict(m, STAGE_LOGIN, 1000);
+    assert_near(metadata_chance(p, 1), 0);
+    assert_near(metadata_chance(p, 2), 1);
+    assert_true(p->n_metadata > 0 && !p->metadata[0].assumed);
+}
+
+/* If the metadata of one of two stages was not observed, the planner derives it from the files. */
+static void files_without_observed_metadata_are_marked(void **state)
+{
+    for (int k = 0; k < 4; k++) {
+        bool boot_known = k & 1, login_known = k & 2;
+        _cleanup_model_ Model *m = model_new(H);
+        _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+
+        learn(&m,
+              session(STAGE_BOOT, UID_INVALID, T0, boot_known ? 0 : TRACE_REPLAYED, "A>x", "0-2"));
+        learn(&m, session(STAGE_LOGIN, 1000, T0, login_known ? 0 : TRACE_REPLAYED, "A>y", "4-6"));
+        boot = predict(m, STAGE_BOOT, UID_INVALID);
+        login = predict(m, STAGE_LOGIN, 1000);
+        assert_int_equal(prediction_append(boot, login, 0), 0);
+        assert_int_equal(predicted(boot, "/f/x")->metadata_unknown, login_known && !boot_known);
+        assert_int_equal(predicted(boot, "/f/y")->metadata_unknown, boot_known && !login_known);
+    }
+}
+
+/* Programs that the boot has started read their executables while an automatic login begins. */
+static void an_automatic_login_needs_the_running_programs(void **state)
+{
+    for (int k = 0; k < 2; k++) {
+        _cleanup_model_ Model *m = model_new(H);
+        _cleanup_prediction_ Prediction *p = NULL;
+        Trace *t = session(STAGE_LOGIN, 1000, T0, k ? TRACE_AUTOLOGIN : 0, "A>x", NULL);
+        uint32_t path, file, application;
+
+        assert_int_equal(trace_add_path(t, "/f/daemon", &path), 0);
+        assert_int_equal(trace_add_file(t, path, 0, false, &file), 0);
+        t->files[file].size_bytes = 4 * PAGE;
+        assert_int_equal(range_set_insert(&t->files[file].resident, PAGE, PAGE), 0);
+        assert_int_equal(trace_add_application(t, file, &application), 0);
+        learn(&m, t);
+        p = predict(m, STAGE_LOGIN, 1000);
+        assert_near(chance(p, "/f/daemon"), k);
+        if (k) {
+            assert_near(page_chance(p, "/f/daemon", 0), 0);
+            assert_near(page_chance(p, "/f/daemon", 1), 1);
+        }
+    }
+}
+
 /* A file that only sessions with replay have used was in no pack. Its assumed residency is used. */
 static void assumed_until_the_truth_is_known(void **state)
 {
@@ -954,6 +1020,9 @@ int main(void)
             cmocka_unit_test(both_are_ready_when_the_second_is),
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
+            cmocka_unit_test(metadata_is_assumed_until_it_is_observed),
+            cmocka_unit_test(files_without_observed_metadata_are_marked),
+            cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(exact_ranges_come_before_others),
             cmocka_unit_test(a_trace_is_learned_once),
