@@ -47,13 +47,6 @@ static bool seeks_slowly(const PackContent *c)
     return false;
 }
 
-static uint32_t choose_control_interval(const Planning *p, const Benefit *b, usec_t now)
-{
-    uint32_t set = p->c->config.control_interval;
-
-    return set == CONFIG_CONTROL_AUTO ? benefit_control_interval(b, 0, now) : set;
-}
-
 /* Compiles the pack of a start. Its ranges are read in physical order if a device seeks slowly, and
  * in order of first use if none does. */
 static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
@@ -65,7 +58,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
             .min_probability = LAUNCH_PROBABILITY_MIN,
             .isolated_probability = LAUNCH_ISOLATED_PROBABILITY,
-            .control_interval = choose_control_interval(p, benefit, now),
+            .control_interval = benefits_control_interval_of_launch(&p->benefits, benefit, now),
             .salt = planning_choose_salt(p, name),
             .now_realtime = now,
             .volatile_since = model_wall_clock(p->model) -

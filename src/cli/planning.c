@@ -38,6 +38,7 @@ void planning_done(Planning *p)
     model_free(p->model);
     model_free(p->shipped);
     volume_table_done(&p->volumes);
+    benefits_done(&p->benefits);
     launch_history_done(&p->launches);
     table_free(p->summaries);
     json_object_put(p->operations);
@@ -48,14 +49,15 @@ void planning_done(Planning *p)
 static int read_history(Planning *p)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
-    _cleanup_benefits_ Benefits b = {0};
-    uint32_t set = p->c->config.control_interval;
-    int r = p->state_fd < 0 ? 0 : benefits_read(p->c, p->state_fd, now, &b);
+    const History *h = &p->benefits.history;
+    int r;
 
+    p->benefits.control_interval = p->c->config.control_interval;
+    r = p->state_fd < 0 ? 0 : benefits_read(p->c, p->state_fd, now, &p->benefits);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < b.history.n; i++) {
-        const SessionRecord *s = &b.history.sessions[i];
+    for (size_t i = 0; i < h->n; i++) {
+        const SessionRecord *s = &h->sessions[i];
 
         if (s->stage != STAGE_BOOT || s->flags & SESSION_LIGHT)
             continue;
@@ -67,11 +69,8 @@ static int read_history(Planning *p)
             p->n_replayed_since = 0;
         }
     }
-    for (Stage s = 0; s < _STAGE_MAX; s++) {
-        p->benefits[s] = b.stages[s];
-        p->control_intervals[s] =
-                set == CONFIG_CONTROL_AUTO ? benefits_control_interval(&b, s, now) : set;
-    }
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        p->control_intervals[s] = benefits_control_interval(&p->benefits, s, now);
     return launch_history_read(p->c, p->state_fd, now, &p->launches);
 }
 
@@ -309,7 +308,7 @@ static PolicyReason keep_policy(const Planning *p, const PackJob *j)
 
     if ((int)j->old < 0 || j->old == c->policy)
         return POLICY_REASON_UNKNOWN;
-    return benefit_keeps(&p->benefits[j->stage], j->old,
+    return benefit_keeps(&p->benefits.stages[j->stage], j->old,
                          &(BenefitPrediction){
                                  .old_usec = c->predicted_usec[j->old],
                                  .new_usec = c->predicted_usec[c->policy],
@@ -326,7 +325,7 @@ static int choose_policy(const Planning *p, PackJob *j, StageMeasured measured)
 
     if (r < 0 || (int)j->configured >= 0)
         return r;
-    if (benefit_is_harmful(&p->benefits[j->stage], j->uid)) {
+    if (benefit_is_harmful(&p->benefits.stages[j->stage], j->uid)) {
         c->policy = POLICY_OFF;
         c->reason = POLICY_REASON_HARMFUL;
         return 0;
@@ -416,7 +415,7 @@ static int request_exact_stage(const Planning *p, Stage stage, uint32_t uid, uns
  * reported. */
 static int request_exact_recording(const Planning *p, const PackJob *j)
 {
-    const Effect *boot = &p->benefits[STAGE_BOOT].effect;
+    const Effect *boot = &p->benefits.stages[STAGE_BOOT].effect;
     const ExactRecordingFacts facts = {
             .policy = j->content->policy,
             .n_replayed = p->n_boots_replayed,

@@ -368,7 +368,8 @@ static int print_visible(const Context *c, const Status *s)
     table_row(t, summary(s), benefits_to_json(&s->benefits, s->now),
               effect_to_json(&s->all_logins, s->off_logins),
               effect_to_json(&s->all_launches, s->launches.off),
-              launch_history_to_json(&s->launches, s->now), replay_table(s), (int)s->switched_off);
+              launch_history_to_json(&s->launches, &s->benefits, s->now), replay_table(s),
+              (int)s->switched_off);
     if (c->json == JSON_OFF)
         print_head(s);
     r = cli_print_fields(c, t);
@@ -429,7 +430,7 @@ static int print(const Context *c, Status *s)
     table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
               stage_table(s), user_table(s), s->n_further_users, problem_table(&s->checks),
               s->n_learned, s->rerecord, s->root, (int)s->ostree, s->selinux, c->state,
-              (int)s->switched_off, launch_history_to_json(&s->launches, s->now),
+              (int)s->switched_off, launch_history_to_json(&s->launches, &s->benefits, s->now),
               device_table(c, s), s->devices_error);
     if (c->json == JSON_OFF)
         print_head(s);

@@ -324,14 +324,23 @@ static uint32_t left_in_block(const Benefit *b)
     return b->n_since_control < position ? 0 : MAX(BLOCK_SESSIONS - position, 2U);
 }
 
+/* Returns true if the last control session (0: there was none) began less than two days before
+ * `now`. One that began later than that after `now` was dated by a wrong clock, and does not
+ * count: it would end all control sessions until the clock has reached it. */
+static bool is_near(usec_t last_control_usec, usec_t now)
+{
+    usec_t distance = MAX(last_control_usec, now) - MIN(last_control_usec, now);
+
+    return last_control_usec > 0 && distance < CONTROL_DISTANCE_USEC;
+}
+
 uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now)
 {
     const Effect *e = &b->effect;
 
     if (e->n_replayed < BENEFIT_UNDRAWN)
         return 0;
-    if (cold_login_seconds > COLD_LOGIN_LONG && b->last_control_usec > 0 &&
-        now < b->last_control_usec + CONTROL_DISTANCE_USEC)
+    if (cold_login_seconds > COLD_LOGIN_LONG && is_near(b->last_control_usec, now))
         return 0;
     if (e->known && e->saved_low > 0)
         return b->n_paused > 0 ? 0 : INTERVAL_SHOWN;

@@ -38,6 +38,7 @@ int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
         return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         b.off[s] = policy_reason_to_string(packs_off_reason(state_fd, s, UID_INVALID));
+    b.control_interval = c->config.control_interval;
     *ret = b;
     b = (Benefits){0};
     return 0;
@@ -52,12 +53,28 @@ int benefits_open(const Context *c, int *ret_fd, Benefits *ret)
     return r == -ENOENT ? 0 : r;
 }
 
-uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now)
+/* Returns the time of a login without replay; 0: not known. */
+static double cold_login_seconds(const Benefits *b)
 {
     const Effect *login = &b->stages[STAGE_LOGIN].effect;
 
-    return benefit_control_interval(&b->stages[stage],
-                                    login->estimated ? login->control_seconds : 0, now);
+    return login->estimated ? login->control_seconds : 0;
+}
+
+uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now)
+{
+    Benefit x = b->stages[stage];
+
+    x.last_control_usec =
+            MAX(b->stages[STAGE_BOOT].last_control_usec, b->stages[STAGE_LOGIN].last_control_usec);
+    return benefits_control_interval_of_launch(b, &x, now);
+}
+
+uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *launch, usec_t now)
+{
+    return b->control_interval == CONFIG_CONTROL_AUTO
+                   ? benefit_control_interval(launch, cold_login_seconds(b), now)
+                   : b->control_interval;
 }
 
 static usec_t usec_of(double seconds)

@@ -12,6 +12,7 @@ typedef struct Benefits {
     Benefit stages[_STAGE_MAX];
     const char *off[_STAGE_MAX]; /* word of the reason why the stage is not replayed
                                     (packs_off_reason()); NULL: it is, or there is no pack */
+    uint32_t control_interval;   /* of the configuration; may be CONFIG_CONTROL_AUTO */
 } Benefits;
 
 void benefits_done(Benefits *b);
@@ -28,8 +29,14 @@ int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 /* Computes the benefit of each stage from b->history. Returns 0 or -ENOMEM. */
 int benefits_compute(Benefits *b, usec_t now);
 
-/* Calls benefit_control_interval() for the stage. */
+/* Returns N if the next session of the stage is to be a control session with probability 1 / N; 0:
+ * no control session. N is that of the configuration, or that of benefit_control_interval(). Boots
+ * and logins count together for its distance of two days between control sessions, because both are
+ * sessions that the user waits for. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
+
+/* Returns the same for the starts of an application with that benefit. */
+uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *launch, usec_t now);
 
 /* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
  * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". An effect whose

@@ -30,7 +30,7 @@ int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistor
     return 0;
 }
 
-static json_object *application_to_json(const LaunchBenefit *b, usec_t now)
+static json_object *application_to_json(const LaunchBenefit *b, const Benefits *stages, usec_t now)
 {
     _cleanup_json_ json_object *o = json_object_new_object();
 
@@ -39,18 +39,19 @@ static json_object *application_to_json(const LaunchBenefit *b, usec_t now)
         !json_add_member(o, "n_left_out", json_object_new_uint64(b->benefit.n_left_out)) ||
         !json_add_member(o, "harmful", json_object_new_boolean(b->benefit.harmful)) ||
         !json_add_member(o, "control_interval",
-                         json_object_new_uint64(benefit_control_interval(&b->benefit, 0, now))))
+                         json_object_new_uint64(
+                                 benefits_control_interval_of_launch(stages, &b->benefit, now))))
         return NULL;
     return TAKE_PTR(o);
 }
 
-json_object *launch_history_to_json(const LaunchHistory *h, usec_t now)
+json_object *launch_history_to_json(const LaunchHistory *h, const Benefits *stages, usec_t now)
 {
     _cleanup_json_ json_object *o = effect_to_json(&h->benefits.all.effect, h->off);
     _cleanup_json_ json_object *a = json_object_new_array();
 
     for (size_t i = 0; i < h->benefits.n; i++)
-        if (!json_add_item(a, application_to_json(&h->benefits.items[i], now)))
+        if (!json_add_item(a, application_to_json(&h->benefits.items[i], stages, now)))
             return NULL;
     if (!json_add_member(o, "n_left_out", json_object_new_uint64(h->benefits.all.n_left_out)) ||
         !json_add_member(o, "applications", TAKE_PTR(a)))

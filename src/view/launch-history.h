@@ -23,5 +23,6 @@ int launch_history_compute(LaunchHistory *h, usec_t now);
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
 /* Returns an object with the effect on all applications together and an array `applications`, which
- * has one object for each application. Returns NULL if memory runs out. */
-json_object *launch_history_to_json(const LaunchHistory *h, usec_t now);
+ * has one object for each application. `stages` has the benefits of boots and logins. Returns NULL
+ * if memory runs out. */
+json_object *launch_history_to_json(const LaunchHistory *h, const Benefits *stages, usec_t now);

@@ -175,12 +175,13 @@ static int read_off_reason(Call *x, const char *property, const char **ret)
     return 0;
 }
 
-static int read_all(Call *x, Visible *v)
+static int read_all(Call *x, uint32_t control_interval, Visible *v)
 {
     _cleanup_free_ char *state = NULL;
 
     CHECK(sd_bus_open_system(&x->bus));
     CHECK(read_history(x, &v->benefits.history));
+    v->benefits.control_interval = control_interval;
     CHECK(read_launches(x, &v->launches.records));
     CHECK(read_logins(x, &v->all_logins));
     CHECK(read_effect(x, "Launch", &v->all_launches));
@@ -203,7 +204,7 @@ int visible_read(const Context *c, usec_t now, Visible *ret)
      * every state directory, because the tests start a service of their own for it. */
     if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 && c->system_fd == AT_FDCWD)
         return cli_error(EACCES, "%s: %m", c->state);
-    r = read_all(&x, &v);
+    r = read_all(&x, c->config.control_interval, &v);
     if (r >= 0)
         r = benefits_compute(&v.benefits, now);
     if (r >= 0)

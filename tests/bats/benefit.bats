@@ -55,7 +55,7 @@ END
             hs history --limit=0 --json=short >"$HS_TMP/history.json"
             hs history --launches --limit=0 --json=short >"$HS_TMP/launches.json"
             "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/$kind-$n.json" "$HS_TMP/history.json"
-            "$CHECK_BENEFIT" check-launches "$HS_STATE/launches.jsonl" "$HS_TMP/$kind-$n.json" "$HS_TMP/launches.json"
+            "$CHECK_BENEFIT" check-launches "$HS_STATE/launches.jsonl" "$HS_TMP/$kind-$n.json" "$HS_TMP/launches.json" "$HS_STATE/history.jsonl"
         done
     done
     # The histories contain what they are made for: a policy that is off, one that an interval with an error of 5 % would
@@ -315,6 +315,19 @@ planned() {
     [ "$(planned control_interval)" -eq 7 ]
 }
 
+    # Where a login without replay takes over 10 s, a login that was a control session keeps the boot from being one for
+    # two days, and the other way round. The newest control boot is three days old; the logins end N days earlier.
+    control_logins() { boots 30 16 8 | jq -c --argjson days "$1" '.stage = "login" | .uid = 1000 | .start_realtime_usec -= ($days * 86400e6 | floor)'; }
+    { boots 30 10 6; control_logins -1.5; } >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 0 ]
+    hs status --json=short | jq -e '.benefit | map(.control_interval) == [0, 0]'
+    { boots 30 10 6; control_logins 5; } >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 101 ]
+    { boots 30 10 6; control_logins 5 | jq -c '.ready_usec = (.ready_usec / 2 | floor)'; } >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 101 ]
+    # The clock was wrong when the newest control session was dated. It does not end all control sessions.
+    { boots 30 10 6; control_logins 5 | jq -c 'if .flags == ["control"] then .start_realtime_usec += 1e15 else . end'; } >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 101 ]
 @test "plan: a policy that was measured to gain time stays, and a mere prediction does not replace it" {
     local best other
     record_app
@@ -325,6 +338,7 @@ planned() {
     echo Battery >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/type"
     echo Discharging >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/status"
     best=$(planned policy)
+    hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
     other=gate
     [[ $best != gate ]] || other=concurrent
     # The pack has the other policy, as if it had been the best one before.

@@ -172,6 +172,10 @@ static void test_gain(void **state)
      * next control session follows at least 48 hours later. */
     assert_int_equal(benefit_control_interval(&b, 12, START + 38 * DAY), 0);
     assert_int_equal(benefit_control_interval(&b, 12, START + 39 * DAY), 101);
+    /* A clock that was set back a little changes nothing. The date of a control session far in the
+     * future is wrong, and does not end all control sessions. */
+    assert_int_equal(benefit_control_interval(&b, 12, START + 36 * DAY), 0);
+    assert_int_equal(benefit_control_interval(&b, 12, START + 35 * DAY), 101);
 }
 
 /* A control session counts without the time in which headstart-init delayed it. */
