@@ -52,7 +52,7 @@ static int run(Context *c)
     _cleanup_stage_packs_ StagePacks packs = {0};
     _cleanup_table_ Table *t = NULL;
     _cleanup_close_ int fd = -EBADF;
-    Progress progress;
+    _cleanup_(progress_done) Progress progress = {0};
     size_t n_problems = 0;
     int r = cli_no_options(c);
 
@@ -60,10 +60,13 @@ static int run(Context *c)
         r = benefits_open(c, &fd, &b);
     if (r < 0)
         return r;
+    /* A systemd that does not answer is awaited for each unit. */
+    progress = progress_start("Checking this machine", c->quiet);
     stage_packs_read(fd, &packs);
     checks_add_state(&checks, c, fd, &packs, &b);
     checks_add_machine(&checks, c);
     checks_add_early(&checks, c, fd);
+    progress_done(&progress);
     progress = progress_start("Checking the files of the packs", c->quiet);
     checks_add_thorough(&checks, c, fd, &packs, &b, &progress);
     progress_done(&progress);

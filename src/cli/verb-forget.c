@@ -6,6 +6,7 @@
 #include "base/directory.h"
 #include "base/last-control.h"
 #include "command/cli-state.h"
+#include "command/progress.h"
 #include "command/systemctl.h"
 #include "measure/history.h"
 #include "state/idle-boot.h"
@@ -175,10 +176,15 @@ static int forget_launches(const Forgetting *f)
  * does not run. */
 static void reload_headstartd(const Context *c)
 {
-    if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())
-        (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
-                                                  "headstart-record.service", NULL},
-                            true);
+    Progress progress;
+
+    if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 || !systemctl_available())
+        return;
+    progress = progress_start("Waiting for systemd", c->quiet);
+    (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
+                                              "headstart-record.service", NULL},
+                        true);
+    progress_done(&progress);
 }
 
 static int forget(Forgetting *f)

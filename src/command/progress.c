@@ -6,9 +6,11 @@
 #include "base/macros.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -18,6 +20,8 @@
 /* The remaining time is shown after this time, because earlier estimates vary too much. */
 #define LEFT_AFTER USEC_PER_SEC
 #define BAR_WIDTH  30
+/* A narrower bar shows nothing that the percentage does not show. */
+#define BAR_WIDTH_MIN 5
 
 struct ProgressCount {
     const char *what;
@@ -29,34 +33,58 @@ struct ProgressCount {
 /* The line of this process, or NULL. A program shows one line at a time. */
 static ProgressCount *current;
 
-static void draw_share(const ProgressCount *c, uint64_t done, uint64_t total, usec_t elapsed)
+/* Returns how many characters fit on a line of the terminal. A longer line would continue on a next
+ * line, and "\r" would not return to its beginning. The last column stays free, because some
+ * terminals continue when it is written. */
+static int line_width(void)
+{
+    struct winsize size = {0};
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return INT_MAX;
+    return size.ws_col - 1;
+}
+
+/* Writes the line for a known total: with a bar that is as wide as the terminal allows, or without
+ * a bar. */
+static void format_share(const ProgressCount *c, uint64_t done, uint64_t total, usec_t elapsed,
+                         int width, char line[static LINE_MAX])
 {
     static const char full[] = "##############################";
     double share = done >= total ? 1.0 : (double)done / (double)total;
-    int bar = (int)(share * BAR_WIDTH);
-    char left[FORMAT_TIMESPAN_MAX] = "";
+    char left[FORMAT_TIMESPAN_MAX] = "", end[FORMAT_TIMESPAN_MAX + 32];
     usec_t remaining = 0;
+    int room, filled;
 
     if (done > 0 && elapsed >= LEFT_AFTER)
         remaining = (usec_t)((double)elapsed * (1 - share) / share) / USEC_PER_SEC * USEC_PER_SEC;
     if (remaining > 0)
         format_timespan(left, sizeof(left), remaining);
-    fprintf(stderr, "\r\033[K%s [%.*s%*s] %3d%%%s%s%s", c->what, bar, full, BAR_WIDTH - bar, "",
-            (int)(share * 100), *left ? ", " : "", left, *left ? " left" : "");
+    snprintf(end, sizeof(end), "%3d%%%s%s%s", (int)(share * 100), *left ? ", " : "", left,
+             *left ? " left" : "");
+    room = MIN(width - (int)(strlen(c->what) + strlen(" [] ") + strlen(end)), BAR_WIDTH);
+    filled = (int)(share * room);
+    if (room < BAR_WIDTH_MIN)
+        snprintf(line, LINE_MAX, "%s %s", c->what, end);
+    else
+        snprintf(line, LINE_MAX, "%s [%.*s%*s] %s", c->what, filled, full, room - filled, "", end);
 }
 
 static void draw(ProgressCount *c)
 {
     uint64_t done = atomic_load(&c->done), total = atomic_load(&c->total);
     usec_t elapsed = clock_now(CLOCK_MONOTONIC) - c->start;
+    int width = line_width();
+    char line[LINE_MAX];
 
     atomic_store(&c->shown, true);
     if (total > 0)
-        draw_share(c, done, total, elapsed);
+        format_share(c, done, total, elapsed, width, line);
     else if (done > 0)
-        fprintf(stderr, "\r\033[K%s: %" PRIu64, c->what, done);
+        snprintf(line, sizeof(line), "%s: %" PRIu64, c->what, done);
     else
-        fprintf(stderr, "\r\033[K%s, %" PRIu64 "s", c->what, elapsed / USEC_PER_SEC);
+        snprintf(line, sizeof(line), "%s, %" PRIu64 "s", c->what, elapsed / USEC_PER_SEC);
+    fprintf(stderr, "\r\033[K%.*s", width, line);
     fflush(stderr);
 }
 

@@ -3,6 +3,7 @@
 #include "view/visible.h"
 
 #include "base/log.h"
+#include "command/progress.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -180,8 +181,8 @@ static int read_all(Call *x, uint32_t control_interval, Visible *v)
     _cleanup_free_ char *state = NULL;
 
     CHECK(sd_bus_open_system(&x->bus));
-    CHECK(read_history(x, &v->benefits.history));
     v->benefits.control_interval = control_interval;
+    CHECK(read_history(x, &v->benefits.history));
     CHECK(read_launches(x, &v->launches.records));
     CHECK(read_logins(x, &v->all_logins));
     CHECK(read_effect(x, "Launch", &v->all_launches));
@@ -198,13 +199,16 @@ int visible_read(const Context *c, usec_t now, Visible *ret)
 {
     _cleanup_(call_done) Call x = {.error = SD_BUS_ERROR_NULL};
     _cleanup_visible_ Visible v = {0};
+    Progress progress;
     int r;
 
     /* The service reads only the machine's own state. With a fixture the service is asked about
      * every state directory, because the tests start a service of their own for it. */
     if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 && c->system_fd == AT_FDCWD)
         return cli_error(EACCES, "%s: %m", c->state);
+    progress = progress_start("Waiting for headstart-bus", c->quiet);
     r = read_all(&x, c->config.control_interval, &v);
+    progress_done(&progress);
     if (r >= 0)
         r = benefits_compute(&v.benefits, now);
     if (r >= 0)

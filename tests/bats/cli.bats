@@ -734,9 +734,64 @@ record() {
     [ -z "$output" ]
 }
 
-# slowly COMMAND…: runs the command on a terminal; each of its calls that names a file takes 30 ms longer
+@test "a wait for systemd or for the bus shows its progress on a terminal" {
+    need_root
+    need_command script python3 setpriv
+    mkdir "$HS_TMP/bin"
+    printf '#!/bin/sh\nsleep 0.2\n' >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/systemctl"
+    # doctor asks for each unit.
+    TERM=xterm run unshare --mount sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system &&
+        PATH=$1:$PATH exec script -qec "\"$2\" --state=\"$3\" doctor" /dev/null' sh "$HS_TMP/bin" "$HEADSTART" "$HS_STATE"
+    [[ $output == *$'\e[K'"Checking this machine, 1s"*$'\r\e[K'* ]]
+    # A bus that does not answer. Other users cannot reach HS_TMP.
+    local bus
+    bus=$(mktemp -d /tmp/headstart-cli.XXXXXX)
+    hs_defer rm -rf "$bus"
+    chmod 0755 "$bus"
+    python3 -c 'import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+s.listen()
+c, _ = s.accept()
+time.sleep(2.5)' "$bus/socket" 3>&- &
+    hs_defer hs_kill $!
+    hs_wait 10 test -e "$bus/socket"
+    mkdir -p -m 0700 "$HS_STATE"
+    cp "$HEADSTART" "$bus/headstart"
+    TERM=xterm HEADSTART_SYSTEM_ROOT=/ DBUS_SYSTEM_BUS_ADDRESS=unix:path=$bus/socket run \
+        setpriv --reuid=65534 --regid=65534 --clear-groups script -qec "'$bus/headstart' --state='$HS_STATE' status" /dev/null
+    echo "$output"
+    [[ $output == *$'\e[K'"Waiting for headstart-bus, 1s"*$'\r\e[K'*"headstart-bus does not answer"* ]]
+}
+
+@test "tests/demo shows its progress on a terminal, and none in a pipe" {
+    need_root
+    need_command script
+    mkdir -p "$HS_TMP/tree/tests/bench" "$HS_TMP/bin"
+    cp "$HS_SOURCE/tests/demo" "$HS_TMP/tree/tests"
+    # All packages are installed. The build takes 2.5 s, and the bench prints its arguments.
+    printf '#!/bin/sh\necho install ok installed\n' >"$HS_TMP/bin/dpkg-query"
+    printf '#!/bin/sh\nexit 0\n' >"$HS_TMP/bin/meson"
+    printf '#!/bin/sh\nsleep 1.2\necho "[1/2] x"\nsleep 1.3\n' >"$HS_TMP/bin/ninja"
+    printf '#!/bin/sh\necho "bench $*"\n' >"$HS_TMP/tree/tests/bench/run"
+    chmod +x "$HS_TMP"/bin/* "$HS_TMP/tree/tests/bench/run"
+    PATH=$HS_TMP/bin:$PATH run -0 script -qec "$HS_TMP/tree/tests/demo" /dev/null
+    echo "$output"
+    [[ $output == *$'\r\e[K'"ninja, 1s"*"ninja, 2s, 50 %, 2s left"*$'\r\e[K'* ]]
+    [[ $output == *"bench --profile hdd7200 "*"Done."* ]]
+    PATH=$HS_TMP/bin:$PATH run -0 "$HS_TMP/tree/tests/demo"
+    echo "$output"
+    [[ $output != *$'\e'* && $output != *"ninja, "* && $output == *"bench --quiet --profile hdd7200 "*"Done."* ]]
+}
+
+# slowly COMMAND…: runs the command on a terminal of $COLUMNS_OF_TERMINAL columns (none: the size is not known); each of
+# its calls that names a file takes 30 ms longer
 slowly() {
-    TERM=xterm run script -qec "$(printf '%q ' strace -f -o /dev/null -e trace=%file -e inject=%file:delay_enter=30000 "$@")" /dev/null
+    local size=${COLUMNS_OF_TERMINAL:+"stty cols $COLUMNS_OF_TERMINAL;"}
+    TERM=xterm run script -qec "$size $(printf '%q ' strace -f -o /dev/null -e trace=%file -e inject=%file:delay_enter=30000 "$@")" \
+        /dev/null
 }
 
 @test "every verb that takes longer than a second shows its progress on a terminal, and none in a pipe" {
@@ -800,5 +855,14 @@ slowly() {
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
     slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
+    # A line that is longer than the terminal's would not be overwritten, but fill the screen.
+    local columns width
+    for columns in 80 40 20; do
+        COLUMNS_OF_TERMINAL=$columns slowly "${headstart[@]}" --root="$HS_MNT" doctor
+        # The last character of a line, which "\r" precedes, is at most in the last but one column.
+        width=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(Checking the files.*\)$/\1/p' | wc -L)
+        echo "# $columns columns: $width"
+        ((width > columns / 2 && width < columns))
+    done
     [[ $output == *$'\e[K'"Making the trace, "* ]]
 }
