@@ -32,7 +32,31 @@ static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, G
     return sum;
 }
 
-/* Returns the index of the oldest file of the user with the largest total; n if there is none. */
+/* Returns true if the file is the newest trace without replay of its stage and user. */
+static bool is_last_without_replay(const RetainedFile *files, size_t n, size_t k)
+{
+    const RetainedFile *f = &files[k];
+
+    for (size_t i = k + 1; f->without_replay && i < n; i++)
+        if (files[i].without_replay && files[i].stage == f->stage && files[i].uid == f->uid)
+            return false;
+    return f->without_replay;
+}
+
+/* Returns the index of the oldest file of this user that is not the last one without replay, or
+ * `oldest` if there is none. */
+static size_t spare_last_without_replay(const RetainedFile *files, size_t n, const bool *remove,
+                                        Group g, size_t oldest)
+{
+    for (size_t i = oldest; i < n; i++)
+        if (!remove[i] && is_in(&files[i], g) && files[i].uid == files[oldest].uid &&
+            !is_last_without_replay(files, n, i))
+            return i;
+    return oldest;
+}
+
+/* Returns the index of a file of the user with the largest total: the oldest one, but rather
+ * another one than the last without replay. Returns n if there is none. */
 static size_t choose_victim(const RetainedFile *files, size_t n, const bool *remove, Group g,
                             bool in_bytes)
 {
@@ -50,7 +74,7 @@ static size_t choose_victim(const RetainedFile *files, size_t n, const bool *rem
             victim = i;
         }
     }
-    return victim;
+    return victim < n ? spare_last_without_replay(files, n, remove, g, victim) : n;
 }
 
 static void keep_quota(const RetainedFile *files, size_t n, Group g, uint64_t limit, bool in_bytes,

@@ -6,12 +6,18 @@
  * Recording stores a trace of each stage, and bad files are set aside. Without quotas a user who
  * logs in a thousand times a day would fill the disk and displace the traces of others. Therefore
  * each kind of file has a quota of count, bytes and age. If the files of several users exceed a
- * quota together, the oldest file of the user with the largest total is removed. */
+ * quota together, the oldest file of the user with the largest total is removed.
+ *
+ * Once replay was shown to gain time, only one session in 101 is without replay. Of each stage and
+ * user, the newest trace without replay is therefore the last one that a quota of count or bytes
+ * removes: `headstart plot --compare=control` draws it. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 #include "base/uid.h"
 #include "base/vocabulary.h"
+
+#include <stdbool.h>
 
 typedef enum RetentionKind {
     RETENTION_TRACE, /* each stage is counted separately */
@@ -24,7 +30,8 @@ typedef struct RetainedFile {
     Stage stage;  /* of a trace */
     uint32_t uid; /* UID_INVALID: not known, or a boot */
     uint64_t bytes;
-    usec_t modified; /* wall clock */
+    usec_t modified;     /* wall clock */
+    bool without_replay; /* a trace of a session without replay, which is not an exact recording */
 } RetainedFile;
 
 typedef struct RetentionQuota {

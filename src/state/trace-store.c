@@ -83,6 +83,8 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
             started = true;
         else if (sscanf(l, "\"duration_usec\":%" SCNu64, &id.duration) == 1)
             continue;
+        else if (strncmp(l, "\"flags\":", 8) == 0)
+            id.without_replay = !strstr(l, "\"replayed\"") && !strstr(l, "\"exact\"");
         else if (sscanf(l, "\"uid\":%" SCNd64, &uid) == 1 && uid >= 0 && uid < UID_INVALID)
             id.uid = (uint32_t)uid;
         else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
@@ -279,8 +281,10 @@ static int describe_files(Stock *s)
             r = -errno;
             break;
         }
-        if (f->kind == RETENTION_TRACE && trace_peek(s->fd, s->names[i], &id) >= 0)
+        if (f->kind == RETENTION_TRACE && trace_peek(s->fd, s->names[i], &id) >= 0) {
             f->uid = id.uid;
+            f->without_replay = id.without_replay;
+        }
     }
     return r;
 }

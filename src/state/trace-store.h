@@ -21,7 +21,9 @@ typedef struct TraceIdentity {
     char boot_id[64];
     uint32_t uid; /* UID_INVALID for a boot, or if it is not found */
     usec_t start_realtime;
-    usec_t duration; /* of the stage; 0 if it is not found */
+    usec_t duration;     /* of the stage; 0 if it is not found */
+    bool without_replay; /* no pack was replayed, and read-ahead was not lowered; false if it is not
+                            found */
 } TraceIdentity;
 
 /* Reads the identity from the head of a trace's file, as trace_store() writes it. Returns 0,

@@ -34,8 +34,8 @@ int plot_read_trace(int state_fd, const char *name, TraceChoice choice, Trace **
     r = state_read_trace(state_fd, path, &t, &error);
     if (r == -ENOMEM)
         return r;
-    if (r < 0 || (choice != TRACE_NEWEST &&
-                  (choice == TRACE_NEWEST_REPLAYED) != ((t->flags & TRACE_REPLAYED) != 0)))
+    if (r < 0 || (choice == TRACE_NEWEST_REPLAYED && !(t->flags & TRACE_REPLAYED)) ||
+        (choice == TRACE_NEWEST_CONTROL && t->flags & (TRACE_REPLAYED | TRACE_EXACT)))
         return -ENOENT;
     *ret = TAKE_PTR(t);
     return 0;

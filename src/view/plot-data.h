@@ -12,7 +12,8 @@
 typedef enum TraceChoice {
     TRACE_NEWEST,
     TRACE_NEWEST_REPLAYED,
-    TRACE_NEWEST_CONTROL, /* the newest trace of a session without replay */
+    TRACE_NEWEST_CONTROL, /* the newest trace of a session without replay. In an exact recording
+                             read-ahead is lower, so its times are not those without headstart */
 } TraceChoice;
 
 /* Reads the newest trace of the stage that `choice` allows. Traces that cannot be read are ignored.

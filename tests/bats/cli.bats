@@ -540,6 +540,25 @@ newer_version() {
     [ "$output" = "Nothing new to learn." ]
 }
 
+@test "the newest trace without replay is kept, so that plot can compare with it" {
+    local i
+    put_trace 20261101T070000 boot 's/"flags":\[[^]]*\]/"flags":["control"]/'
+    put_trace 20261101T070100 boot 's/"flags":\[[^]]*\]/"flags":["control","exact"]/'
+    for ((i = 0; i < 34; i++)); do
+        put_trace "$(printf '20261101T08%02d00' "$i")" boot 's/"flags":\[[^]]*\]/"flags":["replayed"]/'
+    done
+    run -0 hs learn
+    [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 32 ]
+    [ -e "$HS_STATE/traces/20261101T070000-boot.json" ]
+    [ ! -e "$HS_STATE/traces/20261101T070100-boot.json" ]
+    run -0 hs plot boot --compare=control
+    [[ $output == *", replayed<"*", without replay<"* ]]
+    # The times of an exact recording are not those without headstart.
+    rm "$HS_STATE/traces/20261101T070000-boot.json"
+    put_trace 20261101T090000 boot 's/"flags":\[[^]]*\]/"flags":["control","exact"]/'
+    refused 1 "no trace of a boot without replay" plot boot --compare=control
+}
+
 @test "learn: a full disk leaves the old model and all traces in place" {
     need_loop
     mkdir -p "$HS_STATE"

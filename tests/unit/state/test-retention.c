@@ -26,7 +26,7 @@ typedef struct Store {
 
 static void add(Store *s, RetentionKind kind, Stage stage, uint32_t uid, uint64_t bytes, usec_t at)
 {
-    s->files[s->n++] = (RetainedFile){kind, stage, uid, bytes, at};
+    s->files[s->n++] = (RetainedFile){kind, stage, uid, bytes, at, false};
 }
 
 static void traces(Store *s, size_t n, Stage stage, uint32_t uid, uint64_t bytes)
@@ -85,6 +85,34 @@ static void bytes_have_a_quota_over_all_stages(void **state)
     assert_int_equal(kept(&s, 1001), 0);
 }
 
+/* The newest trace without replay outlives newer traces of its stage and user. */
+static void the_last_without_replay_stays(void **state)
+{
+    Store s = {0};
+
+    traces(&s, 30, STAGE_BOOT, UID_INVALID, 1);
+    traces(&s, 10, STAGE_LOGIN, 1000, 1);
+    s.files[3].without_replay = s.files[5].without_replay = s.files[31].without_replay = true;
+    assert_int_equal(kept(&s, UID_INVALID), 4);
+    assert_true(s.remove[3] && !s.remove[5] && s.remove[26] && !s.remove[27]);
+    assert_int_equal(kept(&s, 1000), 4);
+    assert_true(!s.remove[31] && s.remove[36] && !s.remove[37]);
+
+    /* It does not outlive the files of other users: the largest total decides first. */
+    s = (Store){0};
+    traces(&s, 1, STAGE_SESSION, 1001, 900);
+    traces(&s, 2, STAGE_LOGIN, 1000, 100);
+    s.files[0].without_replay = true;
+    assert_int_equal(kept(&s, 1001), 0);
+    assert_int_equal(kept(&s, 1000), 2);
+    /* Age has no exception. */
+    s = (Store){0};
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 1, 1, NOW - 102 * DAY);
+    s.files[0].without_replay = true;
+    traces(&s, 1, STAGE_BOOT, 1, 1);
+    assert_int_equal(kept(&s, 1), 1);
+}
+
 static void what_is_set_aside_has_quotas_of_its_own(void **state)
 {
     Store s = {0};
@@ -129,6 +157,7 @@ int main(void)
             cmocka_unit_test(each_stage_keeps_its_newest),
             cmocka_unit_test(who_has_most_loses),
             cmocka_unit_test(bytes_have_a_quota_over_all_stages),
+            cmocka_unit_test(the_last_without_replay_stays),
             cmocka_unit_test(what_is_set_aside_has_quotas_of_its_own),
             cmocka_unit_test(age_goes_by_the_newest_file),
     };
