@@ -77,7 +77,7 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
 {
     int r;
 
-    if (strcmp(p->compare, "control") != 0)
+    if (strcasecmp(p->compare, "control") != 0)
         return load_file(p->compare, ret);
     r = p->state_fd < 0 ? -ENOENT
                         : plot_find_trace(p->state_fd, t->stage, TRACE_NEWEST_CONTROL, ret);
@@ -95,16 +95,17 @@ static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *r
     int r = trace_format_path(t, t->files[t->applications[one->application].file].path, path,
                               sizeof(path));
 
-    if (r >= 0 && strcmp(p->compare, "control") == 0)
-        r = plot_find_launch(p->state_fd, path, TRACE_NEWEST_CONTROL, t->start_realtime + one->at,
-                             ret);
+    if (r >= 0 && strcasecmp(p->compare, "control") == 0)
+        r = plot_find_launch(p->state_fd, path, true, t->start_realtime + one->at, ret);
     else if (r >= 0) {
         r = load_file(p->compare, &ret->trace);
         if (r < 0)
             return r;
         r = plot_find_launch_in(ret->trace, path, USEC_INFINITY, &ret->application, &ret->at);
     }
-    return r < 0 ? cli_error(r, "no other start of %s: %m", path) : 0;
+    return r < 0 ? cli_error(r, "no other start of %s%s: %m", path,
+                             strcasecmp(p->compare, "control") == 0 ? " without replay" : "")
+                 : 0;
 }
 
 static int write_output(const Plot *p, const Timeline *timelines, size_t n)
@@ -154,9 +155,9 @@ static int plot_launch(const Plot *p, const char *name)
     Timeline timelines[2] = {0};
     PlotLaunch launches[2] = {0};
     size_t n = 1;
-    int r = p->state_fd < 0 ? -ENOENT
-                            : plot_find_launch(p->state_fd, name, TRACE_NEWEST, USEC_INFINITY,
-                                               &launches[0]);
+    int r = p->state_fd < 0
+                    ? -ENOENT
+                    : plot_find_launch(p->state_fd, name, false, USEC_INFINITY, &launches[0]);
 
     if (r < 0)
         return cli_error(r, "%s: no start of %s was recorded: %m", p->c->state,

@@ -32,13 +32,14 @@ void plot_launch_done(PlotLaunch *l);
 
 /* Finds the last start of an application in the newest trace of a login or a session that has such
  * a start. `name` is the path of the application or the last part of this path. If `name` is NULL,
- * the application with the most accesses in the newest trace with a start is taken. `choice` limits
- * the traces. Only starts before `before` (wall clock) count; USEC_INFINITY: all. Returns 0,
- * -ENOENT, -ENOMEM, or the error of state_list_traces(). */
-int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
+ * the application with the most accesses in the newest trace with a start is taken. With
+ * `without_replay` only starts whose launch set was not replayed count. Only starts before `before`
+ * (wall clock) count; USEC_INFINITY: all. Returns 0, -ENOENT, -ENOMEM, or the error of
+ * state_list_traces(). */
+int plot_find_launch(int state_fd, const char *name, bool without_replay, usec_t before,
                      PlotLaunch *ret);
 
-/* Does the same as plot_find_launch(), but searches only `t`, which remains the caller's. Returns
+/* Does the same, replayed or not, but searches only `t`, which remains the caller's. Returns
  * 0, -ENOENT, or -ENOMEM. */
 int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
                         usec_t *ret_at);

@@ -44,8 +44,39 @@ static size_t *count_opens(const Trace *t)
     return n;
 }
 
-int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
-                        usec_t *ret_at)
+/* Returns the line of the history for the start to which a process of the application belongs that
+ * began at `start` (wall clock), or NULL. A second process of the application belongs to the same
+ * start. */
+static const LaunchRecord *find_record(const LaunchRecords *l, usec_t start,
+                                       const char *application)
+{
+    for (size_t i = l->n; i-- > 0;) {
+        const LaunchRecord *x = &l->items[i];
+
+        if (x->start_realtime_usec <= start && start - x->start_realtime_usec <= x->took_usec &&
+            strcmp(x->application, application) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+/* Returns true if the start was replayed. In a session that read ahead for other starts, it may be
+ * a control start, so its own line decides. Without a line the flag of the trace decides. */
+static bool was_replayed(const LaunchRecords *records, const Trace *t, const TraceLifetime *l)
+{
+    const LaunchRecord *x = NULL;
+    char path[TRACE_PATH_MAX];
+
+    if (trace_format_path(t, t->files[t->applications[l->application].file].path, path,
+                          sizeof(path)) >= 0)
+        x = find_record(records, t->start_realtime + l->start, path);
+    return x ? x->replayed == LAUNCH_REPLAYED : (t->flags & TRACE_REPLAYED) != 0;
+}
+
+/* With `without_replay`, only starts that these lines do not call replayed count. */
+static int find_start(const Trace *t, const char *name, usec_t before,
+                      const LaunchRecords *without_replay, uint32_t *ret_application,
+                      usec_t *ret_at)
 {
     _cleanup_free_ size_t *opens = count_opens(t);
     const TraceLifetime *best = NULL;
@@ -57,7 +88,8 @@ int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_
 
         /* An application whose start is 0 already ran when the stage began. */
         if (l->start == 0 || (name && !has_name(t, l->application, name)) ||
-            t->start_realtime + l->start >= before)
+            t->start_realtime + l->start >= before ||
+            (without_replay && was_replayed(without_replay, t, l)))
             continue;
         if (!best || opens[l->application] > opens[best->application] ||
             (l->application == best->application && l->start > best->start))
@@ -70,11 +102,21 @@ int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_
     return 0;
 }
 
-int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
+int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
+                        usec_t *ret_at)
+{
+    return find_start(t, name, before, NULL, ret_application, ret_at);
+}
+
+int plot_find_launch(int state_fd, const char *name, bool without_replay, usec_t before,
                      PlotLaunch *ret)
 {
+    _cleanup_launch_records_ LaunchRecords records = {0};
     _cleanup_trace_names_ TraceNames names = {0};
     int r = state_list_traces(state_fd, &names);
+
+    if (without_replay && launches_read(state_fd, &records) == -ENOMEM)
+        return -ENOMEM;
 
     for (size_t i = names.n; r >= 0 && i-- > 0;) {
         _cleanup_trace_ Trace *t = NULL;
@@ -82,9 +124,10 @@ int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t 
 
         if (names.items[i].stage == STAGE_BOOT)
             continue;
-        r = plot_read_trace(state_fd, names.items[i].name, choice, &t);
+        r = plot_read_trace(state_fd, names.items[i].name, TRACE_NEWEST, &t);
         if (r >= 0)
-            r = plot_find_launch_in(t, name, before, &l.application, &l.at);
+            r = find_start(t, name, before, without_replay ? &records : NULL, &l.application,
+                           &l.at);
         if (r == -ENOENT) {
             r = 0;
             continue;
@@ -152,25 +195,20 @@ static void find_replay(int state_fd, const PlotLaunch *p, const char *applicati
     const Trace *t = p->trace;
     usec_t start = t->start_realtime + p->at;
     _cleanup_launch_records_ LaunchRecords l = {0};
+    const LaunchRecord *x;
 
     s->replayed = _LAUNCH_REPLAYED_INVALID;
     if (state_fd < 0 || launches_read(state_fd, &l) < 0)
         return;
-    for (size_t i = l.n; i-- > 0;) {
-        const LaunchRecord *x = &l.items[i];
-
-        /* A second process of the application belongs to the same start. */
-        if (x->start_realtime_usec > start || start - x->start_realtime_usec > x->took_usec ||
-            strcmp(x->application, application) != 0)
-            continue;
-        s->replayed = x->replayed;
-        if (x->replay_end_usec > 0) {
-            usec_t begun = t->start_boottime + p->at - (start - x->start_realtime_usec);
-
-            s->replay_start = begun + x->replay_begin_usec;
-            s->replay_end = begun + x->replay_end_usec;
-        }
+    x = find_record(&l, start, application);
+    if (!x)
         return;
+    s->replayed = x->replayed;
+    if (x->replay_end_usec > 0) {
+        usec_t begun = t->start_boottime + p->at - (start - x->start_realtime_usec);
+
+        s->replay_start = begun + x->replay_begin_usec;
+        s->replay_end = begun + x->replay_end_usec;
     }
 }
 

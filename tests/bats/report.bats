@@ -54,6 +54,8 @@ END
     [[ $output == *"&gt;&lt;script&gt;alert(1)"* && $output == *'\u{202e}gpj.sh'* && $output == *"日本"* ]]
     [[ $output != *"<script"* && $output != *$'\u202e'* ]]
     [[ $output == *"The time of the replay was not recorded."* && $output != *"Replay was off"* ]]
+    run -0 hs plot boot --compare=CONTROL
+    [[ $output == *"Replay was off."* ]]
     run -0 hs plot boot --compare=control
     xmllint --noout - <<<"$output"
     [[ $output == *"Replay was off."* && $output == *'id="timeline-2-title"'* ]]
@@ -156,6 +158,20 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     [[ $output == *"Start of 日本 of 2025-10-10"*", replayed"* && $output == *">日本<"* && $output != *"gpj.sh"* ]]
     run -0 hs plot launch 日本 --compare=control
     [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
+    # In both sessions something was replayed, but not at the first start of this application: a control start.
+    session 20251009T085320 1760000000000000 replayed
+    refused 1 "no other start of /日本 without replay" plot launch 日本 --compare=control
+    start_line() {
+        jq -cn --arg r "$2" --argjson at "$1" '{version: 1, application: "/日本", uid: 0, files: 30, start_realtime_usec: ($at + 4000000),
+            took_usec: 5000, replayed: $r}'
+    }
+    start_line 1760000000000000 control >"$HS_STATE/launches.jsonl"
+    start_line 1760086400000000 yes >>"$HS_STATE/launches.jsonl"
+    run -0 hs plot launch 日本 --compare=control
+    [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
+    start_line 1760000000000000 yes >"$HS_STATE/launches.jsonl"
+    refused 1 "no other start of /日本 without replay" plot launch 日本 --compare=control
+    rm "$HS_STATE/launches.jsonl"
     # Without a name, the command draws an application that was started.
     run -0 hs plot launch
     [[ $output == *"Start of "* ]]
