@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rooted.h"
 #include "command/progress.h"
 #include "model/ownership.h"
 #include "pack/pack.h"
@@ -14,8 +15,11 @@
 #include "view/explain-price.h"
 #include "view/pack-entry.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* At most this many applications are named for a file. */
 #define APPLICATIONS_NAMED 3U
@@ -316,6 +320,42 @@ static uint32_t find_application(const Model *m, const char *name)
     return MODEL_NONE;
 }
 
+/* Returns the path without symbolic links, relative to --root=, or NULL if the file does not exist.
+ * The caller frees it. A path that does not begin with / is relative to the working directory. */
+static char *resolve_path(const Context *c, const char *name)
+{
+    char link[64], full[PATH_MAX], root[PATH_MAX], working[PATH_MAX + 1] = "";
+    _cleanup_free_ char *path = NULL;
+    _cleanup_close_ int root_fd = open(c->root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -EBADF;
+    size_t prefix;
+    ssize_t n;
+
+    if (root_fd < 0 || !realpath(c->root, root) ||
+        (*name != '/' && (strcmp(root, "/") != 0 || !getcwd(working, PATH_MAX))) ||
+        asprintf(&path, "%s/%s", working, name) < 0)
+        return NULL;
+    fd = rooted_open(root_fd, path, O_PATH);
+    if (fd < 0)
+        return NULL;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, full, sizeof(full) - 1);
+    if (n < 0)
+        return NULL;
+    full[n] = 0;
+    prefix = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    return strncmp(full, root, prefix) == 0 && full[prefix] == '/' ? strdup(full + prefix) : NULL;
+}
+
+/* Finds the file with that path, or else the one that the path leads to: /bin is a link to /usr/bin
+ * on most systems. Returns MODEL_NONE if no stage has used it. */
+static uint32_t find_file(const Context *c, const Model *m, const char *name)
+{
+    uint32_t file = model_find_file(m, name);
+    _cleanup_free_ char *resolved = file == MODEL_NONE ? resolve_path(c, name) : NULL;
+
+    return resolved ? model_find_file(m, resolved) : file;
+}
+
 int explain_file(const Context *c, int state_fd, const char *name, uint64_t limit)
 {
     static const Column columns[] = {
@@ -340,7 +380,7 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
         return cli_error(r, "%s: nothing was learned yet (headstart learn)", c->state);
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : error_text(r));
-    file = strchr(name, '/') ? model_find_file(m, name) : find_application(m, name);
+    file = strchr(name, '/') ? find_file(c, m, name) : find_application(m, name);
     if (file == MODEL_NONE)
         return cli_error(ENOENT, "%s: no recorded boot, login or session has used it", name);
     r = explain_launch_sets(c, state_fd, m, file, limit, &sets);

@@ -303,18 +303,6 @@ planned() {
     [ "$(planned control_interval)" -eq 0 ]
     boots 30 10 6 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 101 ]
-    boots 8 10 11 >"$HS_STATE/history.jsonl"
-    [ "$(planned control_interval)" -eq 2 ]
-    [ "$(planned policy)" != off ]
-    boots 40 10 11 >"$HS_STATE/history.jsonl"
-    [ "$(planned policy)" = off ]
-    [ "$(planned reason)" = harmful ]
-    # The administrator's settings take precedence over the history.
-    printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
-    [ "$(planned policy)" = idle ]
-    [ "$(planned control_interval)" -eq 7 ]
-}
-
     # Where a login without replay takes over 10 s, a login that was a control session keeps the boot from being one for
     # two days, and the other way round. The newest control boot is three days old; the logins end N days earlier.
     control_logins() { boots 30 16 8 | jq -c --argjson days "$1" '.stage = "login" | .uid = 1000 | .start_realtime_usec -= ($days * 86400e6 | floor)'; }
@@ -340,6 +328,19 @@ planned() {
     best=$(planned policy)
     hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
     other=gate
+    boots 8 10 11 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 2 ]
+    [ "$(planned policy)" != off ]
+    boots 40 10 11 >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = off ]
+    [ "$(planned reason)" = harmful ]
+    # The administrator's settings take precedence over the history.
+    printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
+    [ "$(planned policy)" = idle ]
+    [ "$(planned control_interval)" -eq 7 ]
+    hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
+}
+
     [[ $best != gate ]] || other=concurrent
     # The pack has the other policy, as if it had been the best one before.
     printf '[Replay]\nBootPolicy=%s\n' "$other" >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
