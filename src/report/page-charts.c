@@ -30,8 +30,52 @@ static const char *const stage_words[] = {"boot", "login"};
 typedef struct Drawn {
     const SessionRecord *items[SESSIONS_DRAWN];
     size_t n;
-    double longest; /* seconds */
+    double top;      /* seconds at the upper edge of the chart */
+    size_t n_beyond; /* sessions that took longer; their marks are at the upper edge */
 } Drawn;
+
+/* A session that took longer than this many times the median of its group does not set the scale:
+ * for example a boot that waited for a passphrase. */
+#define SCALE_MEDIANS 3.0
+
+static double seconds_of(const SessionRecord *s)
+{
+    return (double)s->ready_usec / USEC_PER_SEC;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Returns the median time of the sessions with or without replay; 0: there is none. */
+static double median_of(const Drawn *d, bool replayed)
+{
+    double v[SESSIONS_DRAWN];
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        if (session_was_replayed(d->items[i]) == replayed)
+            v[n++] = seconds_of(d->items[i]);
+    if (n == 0)
+        return 0;
+    qsort(v, n, sizeof(*v), by_number);
+    return v[n / 2];
+}
+
+static void choose_scale(Drawn *d)
+{
+    double limit = SCALE_MEDIANS * fmax(median_of(d, true), median_of(d, false));
+
+    for (size_t i = 0; i < d->n; i++) {
+        double seconds = seconds_of(d->items[i]);
+
+        d->n_beyond += seconds > limit;
+        d->top = fmax(d->top, fmin(seconds * 1.05, limit));
+    }
+}
 
 static void choose(const ReportPage *p, Stage stage, Drawn *ret)
 {
@@ -50,8 +94,8 @@ static void choose(const ReportPage *p, Stage stage, Drawn *ret)
             p->exclusions[i] != EXCLUSION_NONE)
             continue;
         ret->items[ret->n++] = s;
-        ret->longest = fmax(ret->longest, (double)s->ready_usec / USEC_PER_SEC);
     }
+    choose_scale(ret);
 }
 
 static void begin_chart(Markup *m, const char *id, unsigned width, double height, const char *title,
@@ -138,7 +182,7 @@ static void add_date(Markup *m, const ReportPage *p, const SessionRecord *s, dou
 static void draw_sessions(Markup *m, const ReportPage *p, const Drawn *d, Stage stage,
                           unsigned width)
 {
-    Axis seconds = {0, d->longest * 1.05, CHART_HEIGHT - BOTTOM, -(CHART_HEIGHT - BOTTOM - TOP)};
+    Axis seconds = {0, d->top, CHART_HEIGHT - BOTTOM, -(CHART_HEIGHT - BOTTOM - TOP)};
     Axis order = {0, (double)MAX(d->n, (size_t)2) - 1, LEFT + 8, width - LEFT - RIGHT - 16.0};
     char id[32], title[64], description[160];
 
@@ -154,7 +198,7 @@ static void draw_sessions(Markup *m, const ReportPage *p, const Drawn *d, Stage 
     add_date(m, p, d->items[d->n - 1], width - RIGHT, "tick end");
     for (size_t i = 0; i < d->n; i++)
         add_session(m, d->items[i], axis_place(&order, (double)i),
-                    axis_place(&seconds, (double)d->items[i]->ready_usec / USEC_PER_SEC));
+                    axis_place(&seconds, seconds_of(d->items[i])));
     add_session_legend(m, CHART_HEIGHT + LEGEND_BELOW - 8);
     markup_close(m);
 }
@@ -238,6 +282,12 @@ void page_sessions(Markup *m, const ReportPage *p)
         markup_attribute(m, "class", "narrow");
         draw_sessions(m, p, &d, s, TIMELINE_NARROW);
         markup_close(m);
+        if (d.n_beyond > 0)
+            markup_element(m, "figcaption", NULL,
+                           "%zu session%s took longer than the scale shows; the mark%s at the "
+                           "upper edge.",
+                           d.n_beyond, text_plural_s(d.n_beyond),
+                           d.n_beyond == 1 ? " is" : "s are");
         markup_close(m);
     }
     if (p->n_sessions > 0)

@@ -326,6 +326,26 @@ make_desktop() {
     run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html" "$HS_STATE/launches.jsonl"
 }
 
+@test "report: a boot that waited for its user does not set the scale of the chart" {
+    "$BATS_TEST_DIRNAME/check-benefit" make 1 100 | jq -c 'select(.stage == "boot") | .flags |= map(select(. == "control"))' \
+        >"$HS_STATE/history.jsonl"
+    hs report -o "$HS_TMP/report.html"
+    run -1 grep "than the scale shows" "$HS_TMP/report.html"
+    # levels: prints the labels of the levels of the chart of boots, for example "10 s"
+    levels() { grep -o 'id="sessions-boot-960-title".*' "$HS_TMP/report.html" | sed 's|</svg>.*||' | grep -oE '>[0-9.]+ s<'; }
+    local before
+    before=$(levels)
+    [ -n "$before" ]
+    jq -c 'if input_line_number == 30 then .ready_usec = 300000000 else . end' "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+    cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
+    hs report -o "$HS_TMP/report.html"
+    grep "1 session took longer than the scale shows; the mark is at the upper edge." "$HS_TMP/report.html"
+    levels
+    [ "$(levels | tail -n 1 | tr -dc 0-9)" -le 40 ]
+    # The table has the exact time.
+    xmllint --noout "$HS_TMP/report.html"
+}
+
 @test "report: the page is well-formed and needs no other file, with hostile names of files" {
     need_command xmllint
     make_state
