@@ -240,6 +240,8 @@ static const char *summary(const Status *s)
         return "learned, no pack planned yet (headstart plan)";
     if (traces > 0)
         return "recorded, nothing learned yet (headstart learn)";
+    if (s->benefits.history.n > 0)
+        return "nothing to replay: the recordings are gone";
     return "nothing was recorded yet";
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "command/cli-state.h"
 #include "measure/benefit.h"
 #include "measure/history.h"
@@ -138,6 +139,13 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
     return cli_print(c, t);
 }
 
+static void warn_bad(const Context *c, const char *file, size_t n)
+{
+    if (n > 0)
+        cli_warning(0, "%s/%s: %zu line%s cannot be used, ignoring", c->state, file, n,
+                    text_plural_s(n));
+}
+
 /* Prints the starts of applications. */
 static int print_launches(const Context *c, const LaunchHistory *h, uint64_t limit)
 {
@@ -168,6 +176,7 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
     const LaunchRecords *l = &h->records;
     _cleanup_table_ Table *t = table_new(launch_columns);
 
+    warn_bad(c, LAUNCHES_FILE, l->n_bad);
     for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
         const PackUsage *u = &x->usage;
@@ -268,9 +277,7 @@ static int run(Context *c)
         if (r < 0)
             return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
     }
-    if (h.n_bad > 0)
-        cli_warning(0, "%s/" HISTORY_FILE ": %zu lines cannot be used, ignoring", c->state,
-                    h.n_bad);
+    warn_bad(c, HISTORY_FILE, h.n_bad);
     return print(c, &h, only, limit);
 }
 

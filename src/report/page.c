@@ -101,13 +101,18 @@ static void add_off(Markup *m, const ReportPage *p)
 /* Writes why no gain is shown. */
 static void add_no_gain(Markup *m, const ReportPage *p)
 {
-    bool harmful = p->benefits[STAGE_BOOT].harmful || p->benefits[STAGE_LOGIN].harmful;
+    bool boot_harmful = p->benefits[STAGE_BOOT].harmful;
+    bool login_harmful = p->benefits[STAGE_LOGIN].harmful;
     bool boot_off = p->off[STAGE_BOOT] != NULL, login_off = p->off[STAGE_LOGIN] != NULL;
     bool idle = is_idle(p, STAGE_BOOT) && is_idle(p, STAGE_LOGIN) && (boot_off || login_off);
 
     markup_open(m, "h1");
     markup_textf(m, "%s",
-                 harmful     ? "headstart saves nothing here and has switched replay off."
+                 boot_harmful && login_harmful
+                         ? "headstart saves nothing here and has switched replay off."
+                 : boot_harmful ? "headstart saves nothing at boot and has switched its replay off."
+                 : login_harmful
+                         ? "headstart saves nothing at login and has switched its replay off."
                  : idle      ? "headstart replays nothing here."
                  : boot_off  ? "It is too early to say what headstart saves at login."
                  : login_off ? "It is too early to say what headstart saves at boot."

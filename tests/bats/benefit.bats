@@ -114,7 +114,9 @@ END
     [ "$(tr '\n' ' ' <<<"$order")" = "Status Boot Login Launches Replayed Stages What is  Traces l Root fil State " ]
     [[ $output =~ boot\.pack\ cannot\ be\ used:.*headstart\ plan ]]
     ! grep -q $'\033' <<<"$output" || false
-    [[ $output == *"Status: on (ready"* || $output == *"Status: on (nothing was recorded yet)"* ]]
+    # The history shows that sessions were recorded.
+    [[ $output == *"Status: on (nothing to replay: the recordings are gone, but something is wrong"* ||
+        $output == *"Status: on (nothing to replay: the recordings are gone)"* ]]
     # A model that cannot be used is named together with the command that replaces it.
     echo '{' >"$HS_STATE/model.json"
     run -0 hs status
@@ -137,6 +139,15 @@ END
     run -0 hs status
     [[ $output == *"Boot: costs 1."*", 10 % (between "*", switched off"* ]]
     [[ $output == *"replay made each boot at least "*" longer and is switched off"* ]]
+    # The page does not say that of a stage of which nothing is known yet.
+    run -0 hs report
+    [[ $output == *"<h1>headstart saves nothing at boot and has switched its replay off.</h1>"* ]]
+    boots 40 10 11 | jq -c '.stage = "login" | .uid = 1000' >>"$HS_STATE/history.jsonl"
+    run -0 hs report
+    [[ $output == *"<h1>headstart saves nothing here and has switched replay off.</h1>"* ]]
+    sed -i '/"boot"/d' "$HS_STATE/history.jsonl"
+    run -0 hs report
+    [[ $output == *"<h1>headstart saves nothing at login and has switched its replay off.</h1>"* ]]
     boots 40 10 10 >"$HS_STATE/history.jsonl"
     run -0 hs status
     [[ $output =~ "Boot: no certain effect on 10."[0-9]*"s (between "[0-9]+" % longer and "[0-9]+" % shorter; " ]]
@@ -145,7 +156,7 @@ END
     run --separate-stderr -0 hs status
     [[ $output == *"Boot: no certain effect on 10."* ]]
     run --separate-stderr -0 hs history
-    [[ $stderr == *"history.jsonl: 1 lines cannot be used, ignoring"* ]]
+    [[ $stderr == *"history.jsonl: 1 line cannot be used, ignoring"* ]]
 }
 
 # no_replay NAME POLICY [REASON]: writes a pack without files into the state directory.
@@ -244,10 +255,11 @@ print("nonsense")
 END
     run -0 hs status
     [[ $output == *"Launches: saves 1."*", 50 % (between 50 % and 50 %; 29 starts with replay, 10 without)"* ]]
-    run -0 hs history --launches --limit=0 --json=short
+    run -0 --separate-stderr hs history --launches --limit=0 --json=short
     jq -e 'length == 40 and .[1].replayed == "control" and .[1].application == "/usr/bin/editor"' <<<"$output"
-    run -0 hs history --launches
+    run --separate-stderr -0 hs history --launches
     [ "${#lines[@]}" -eq 21 ]
+    [ "$stderr" = "headstart: $HS_STATE/launches.jsonl: 1 line cannot be used, ignoring" ]
     refused 2 "not starts of applications" history --launches --stage=boot
     hs forget --user=1001 --quiet
     run -0 hs history --launches --limit=0 --json=short
@@ -316,18 +328,6 @@ planned() {
     # The clock was wrong when the newest control session was dated. It does not end all control sessions.
     { boots 30 10 6; control_logins 5 | jq -c 'if .flags == ["control"] then .start_realtime_usec += 1e15 else . end'; } >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 101 ]
-@test "plan: a policy that was measured to gain time stays, and a mere prediction does not replace it" {
-    local best other
-    record_app
-    hs learn --quiet
-    # On battery the disk is not measured. Each measurement could change the predicted times.
-    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
-    mkdir -p "$HEADSTART_SYSTEM_ROOT"/{etc/headstart,sys/class/power_supply/BAT0}
-    echo Battery >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/type"
-    echo Discharging >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/status"
-    best=$(planned policy)
-    hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
-    other=gate
     boots 8 10 11 >"$HS_STATE/history.jsonl"
     [ "$(planned control_interval)" -eq 2 ]
     [ "$(planned policy)" != off ]
@@ -341,6 +341,17 @@ planned() {
     hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
 }
 
+@test "plan: a policy that was measured to gain time stays, and a mere prediction does not replace it" {
+    local best other
+    record_app
+    hs learn --quiet
+    # On battery the disk is not measured. Each measurement could change the predicted times.
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HEADSTART_SYSTEM_ROOT"/{etc/headstart,sys/class/power_supply/BAT0}
+    echo Battery >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/type"
+    echo Discharging >"$HEADSTART_SYSTEM_ROOT/sys/class/power_supply/BAT0/status"
+    best=$(planned policy)
+    other=gate
     [[ $best != gate ]] || other=concurrent
     # The pack has the other policy, as if it had been the best one before.
     printf '[Replay]\nBootPolicy=%s\n' "$other" >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
@@ -568,6 +579,7 @@ record_app() {
 }
 
 @test "explain: a file, an application, and a name that is in no pack" {
+    local name
     record_app
     refused 1 "nothing was learned yet" explain /usr/bin/app
     hs learn --quiet
@@ -582,6 +594,14 @@ record_app() {
     # An application may be given by its name, and its files are shown.
     run -0 hs explain app
     [[ $output == *"File: /usr/bin/app"* && $output == *"in the pack"* && $output == *"/home/private"* ]]
+    # A link leads to the file: /bin is one on most systems.
+    ln -s usr/bin "$HS_MNT/bin"
+    ln -s /bin/app "$HS_MNT/link"
+    for name in /bin/app /link //usr/bin/../bin/app; do
+        run -0 hs explain --json=short "$name"
+        jq -e '.path == "/usr/bin/app"' <<<"$output"
+    done
+    refused 1 "no recorded boot, login or session has used it" explain /bin/nothing
     # The pack of a boot contains no files of users.
     run -0 hs explain --json=short /home/private
     jq -e '.stages[] | select(.stage == "boot") | .in_pack == false and (.why | test("owner"))' <<<"$output"

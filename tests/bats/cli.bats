@@ -855,6 +855,15 @@ slowly() {
     [[ $output == *$'\e[K'"Checking the files of the packs ["*"% "* || $output == *"%, "*"left"* ]]
     # The time that is left is never 0.
     [[ $output != *"0us left"* ]]
+    # A line that is longer than the terminal's would not be overwritten, but fill the screen.
+    local columns width
+    for columns in 80 40 20; do
+        COLUMNS_OF_TERMINAL=$columns slowly "${headstart[@]}" --root="$HS_MNT" doctor
+        # The last character of a line, which "\r" precedes, is at most in the last but one column.
+        width=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(Checking the files.*\)$/\1/p' | wc -L)
+        echo "# $columns columns: $width"
+        ((width > columns / 2 && width < columns))
+    done
     # These verbs read one large file. Only the open(2) of this file takes long here.
     "${headstart[@]}" export --output="$HS_TMP/model"
     rows=(
@@ -874,14 +883,5 @@ slowly() {
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
     slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
-    # A line that is longer than the terminal's would not be overwritten, but fill the screen.
-    local columns width
-    for columns in 80 40 20; do
-        COLUMNS_OF_TERMINAL=$columns slowly "${headstart[@]}" --root="$HS_MNT" doctor
-        # The last character of a line, which "\r" precedes, is at most in the last but one column.
-        width=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(Checking the files.*\)$/\1/p' | wc -L)
-        echo "# $columns columns: $width"
-        ((width > columns / 2 && width < columns))
-    done
     [[ $output == *$'\e[K'"Making the trace, "* ]]
 }
