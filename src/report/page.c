@@ -215,12 +215,13 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
     snprintf(text, sizeof(text), "%.0f %%", 100 * fabs(e->saved));
     page_figure(m, stage, "saved", e->saved, text);
     markup_text(m, e->saved >= 0 ? " saved" : " longer");
+    if (e->saved_low <= 0 && e->saved_high >= 0)
+        markup_text(m, ", not certain");
     markup_close(m);
     markup_open(m, "p");
     markup_text(m, b->harmful          ? "Replay does harm and is off. "
-                   : e->saved_low > 0  ? ""
                    : e->saved_high < 0 ? "Replay costs time. "
-                                       : "The effect is not certain. ");
+                                       : "");
     page_seconds(m, stage, "with", e->replayed_seconds);
     markup_text(m, " with replay, ");
     page_seconds(m, stage, "without", e->control_seconds);

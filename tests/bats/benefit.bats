@@ -151,6 +151,8 @@ END
     boots 40 10 10 >"$HS_STATE/history.jsonl"
     run -0 hs status
     [[ $output =~ "Boot: no certain effect on 10."[0-9]*"s (between "[0-9]+" % longer and "[0-9]+" % shorter; " ]]
+    run -0 hs report
+    [[ $output == *" %</data> saved, not certain</p>"* || $output == *" %</data> longer, not certain</p>"* ]]
     # Only the lines that cannot be used are lost. A last line without its end is not reported.
     printf 'nonsense\n{"version":1,"stage":"boot"' >>"$HS_STATE/history.jsonl"
     run --separate-stderr -0 hs status
