@@ -31,7 +31,7 @@ static void family(FILE *f, const char *name, const char *unit, const char *help
 
 static void sample(FILE *f, const char *name, Stage stage, const char *label, double value)
 {
-    fprintf(f, "headstart_%s{stage=\"%s\"%s} %.9g\n", name, stage_to_string(stage), label, value);
+    fprintf(f, "headstart_%s{stage=\"%s\"%s} %.15g\n", name, stage_to_string(stage), label, value);
 }
 
 static void write_benefit(FILE *f, const Benefits *b)
@@ -76,9 +76,9 @@ static void write_launches(FILE *f, const Effect *e)
         return;
     family(f, "launch_saved_ratio", "ratio",
            "Share of the time of a start that replay saves; bounds of 95 %.");
-    fprintf(f, "headstart_launch_saved_ratio{bound=\"estimate\"} %.9g\n", e->saved);
-    fprintf(f, "headstart_launch_saved_ratio{bound=\"low\"} %.9g\n", e->saved_low);
-    fprintf(f, "headstart_launch_saved_ratio{bound=\"high\"} %.9g\n", e->saved_high);
+    fprintf(f, "headstart_launch_saved_ratio{bound=\"estimate\"} %.15g\n", e->saved);
+    fprintf(f, "headstart_launch_saved_ratio{bound=\"low\"} %.15g\n", e->saved_low);
+    fprintf(f, "headstart_launch_saved_ratio{bound=\"high\"} %.15g\n", e->saved_high);
 }
 
 static const SessionRecord *newest(const Benefits *b, Stage stage)

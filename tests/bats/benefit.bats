@@ -752,6 +752,51 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 END
 }
 
+# all_metrics SAMPLES STATUS HISTORY: compares every sample with status, and those of the newest sessions with the history.
+# Each sample that they give must be there, and no other.
+all_metrics() {
+    python3 - "$@" <<'END'
+import json, sys
+got = dict(line.rsplit(" ", 1) for line in open(sys.argv[1]))
+status, sessions, wanted = json.load(open(sys.argv[2])), [json.loads(line) for line in open(sys.argv[3])], {}
+
+def effect(e, name, stage, seconds):
+    with_, without = (f"replay=yes{stage}", f"replay=no{stage}")
+    if not e["known"]:
+        return
+    for bound, key in (("estimate", "saved"), ("low", "saved_low"), ("high", "saved_high")):
+        wanted[f"headstart_{name} bound={bound}{stage}"] = e[key]
+    if seconds:
+        wanted[f"headstart_{seconds} {with_}"] = e["replayed_usec"] / 1e6
+        wanted[f"headstart_{seconds} {without}"] = e["control_usec"] / 1e6
+
+for b in status["benefit"]:
+    stage = f",stage={b['stage']}"
+    wanted[f"headstart_sessions replay=yes{stage}"] = b["n_replayed"]
+    wanted[f"headstart_sessions replay=no{stage}"] = b["n_control"]
+    wanted[f"headstart_harmful stage={b['stage']}"] = b["harmful"]
+    effect(b, "saved_ratio", stage, "stage_seconds")
+    last = [s for s in sessions if s["stage"] == b["stage"]][-1]
+    unit = f"observed_per={last['usage'].removeprefix('per-')},"
+    for name, key, scale, label in (
+            ("ready_seconds", "ready_usec", 1e6, ""), ("stalled_seconds", "io_some_usec", 1e6, ""),
+            ("read_bytes", "disk_read_bytes", 1, ""), ("replayed_bytes", "replay_data_bytes", 1, ""),
+            ("hit_bytes", "hit_bytes", 1, unit), ("waste_bytes", "waste_bytes", 1, unit),
+            ("miss_bytes", "miss_bytes", 1, "observed_per=page,")):
+        if key in last:
+            wanted[f"headstart_last_{name} {label}stage={b['stage']}"] = last[key] / scale
+wanted["headstart_launches replay=yes"] = status["launches"]["n_replayed"]
+wanted["headstart_launches replay=no"] = status["launches"]["n_control"]
+effect(status["launches"], "launch_saved_ratio", "", None)
+del got["headstart_problems "]
+assert got.keys() == wanted.keys(), got.keys() ^ wanted.keys()
+for name, value in wanted.items():
+    # Bytes are whole numbers. status shows whole microseconds.
+    tolerance = 0 if name.split()[0].endswith("_bytes") else 1e-6
+    assert abs(float(got[name]) - value) <= tolerance, (name, got[name], value)
+END
+}
+
 @test "metrics: OpenMetrics that its parser accepts, with the figures of status" {
     /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' || skip "needs python3-prometheus-client"
     local f=$HS_TMP/headstart.prom
@@ -791,4 +836,11 @@ END
         '.launches.saved_high - $v | fabs < 1e-6' "$HS_TMP/status.json"
     grep -qx "headstart_launches replay=no $(jq .launches.n_control "$HS_TMP/status.json")" "$HS_TMP/samples"
     ! grep -q '1000\|/' <(cut -d' ' -f1,2 "$HS_TMP/samples") || false
+    # Every sample, also of a session that read many bytes.
+    jq -c 'if .stage == "login" then .disk_read_bytes = 98765432109 else . end' "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+    cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
+    hs metrics >"$f"
+    metrics "$f" >"$HS_TMP/samples"
+    hs status --json=short >"$HS_TMP/status.json"
+    all_metrics "$HS_TMP/samples" "$HS_TMP/status.json" "$HS_STATE/history.jsonl"
 }
