@@ -21,6 +21,7 @@
 #include <ini.h>
 
 #define CONFIG_FILE_MAX (1024U * 1024)
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8 */
 
 /* Highest precedence first. */
 static const char *const directories[] = {
@@ -171,7 +172,7 @@ static int read_file(int root_fd, const char *path, const Reader *template)
     else if (strlen(text) != size)
         warn_line(&x, 0, "not a text file, ignoring");
     else {
-        x.next = text;
+        x.next = text + (strncmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0);
         /* next_line() drops every line on which inih could fail. */
         (void)ini_parse_stream(next_line, &x, on_assignment, &x);
     }

@@ -169,6 +169,16 @@ static void links_mask(void **state)
     assert_int_equal(f->n_warnings, 0);
 }
 
+/* Some editors write a byte order mark, and lines that end with CR and LF. */
+static void files_of_other_editors(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "etc/headstart/headstart.conf", "\xef\xbb\xbf[Replay]\r\nControlInterval=3\r\n");
+    assert_int_equal(load(f).control_interval, 3);
+    assert_int_equal(f->n_warnings, 0);
+}
+
 static void bad_lines(void **state)
 {
     static const struct {
@@ -362,6 +372,7 @@ int main(void)
             TEST(only_the_first_main_file),
             TEST(drop_ins_by_name),
             TEST(links_mask),
+            TEST(files_of_other_editors),
             TEST(bad_lines),
             TEST(not_a_file),
             TEST(budgets_and_policies),
