@@ -278,7 +278,10 @@ static int record(Recording *x, char **command)
         close(x->start_fd);
         x->start_fd = -EBADF;
     }
+    /* The terminal belongs to the command, if there is one. */
+    progress = progress_start("Recording", x->c->quiet || *command);
     k = sd_event_loop(x->event);
+    progress_done(&progress);
     if (k < 0)
         return cli_error(k, "cannot record: %m");
     if (*command && read(x->failed_fd, &error, sizeof(error)) == sizeof(error)) {

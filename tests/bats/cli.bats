@@ -883,5 +883,10 @@ slowly() {
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
     slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
-    [[ $output == *$'\e[K'"Making the trace, "* ]]
+    [[ $output == *$'\e[K'"Making the trace, "* && $output != *"Recording, "* ]]
+    # Without a command, record waits for Ctrl+C.
+    TERM=xterm run script -qec "timeout --foreground -s INT 2.5 '$HEADSTART' record --root='$HS_MNT' --output='$HS_TMP/trace.json'" \
+        /dev/null
+    echo "$output"
+    [[ $output == *"Recording session; Ctrl+C ends it."*$'\e[K'"Recording, 1s"*$'\r\e[K'*"headstart: recorded session"* ]]
 }
