@@ -122,9 +122,8 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
     _cleanup_table_ Table *t = table_new(columns);
     uint64_t n = 0, skip;
 
-    if (!e)
+    if (!e || sessions_label(h->sessions, h->n, HISTORY_WINDOW, e) < 0)
         return cli_error(ENOMEM, "%m");
-    sessions_exclude(h->sessions, h->n, e);
     for (size_t i = 0; i < h->n; i++)
         n += (int)only < 0 || h->sessions[i].stage == only;
     skip = limit > 0 && n > limit ? n - limit : 0;

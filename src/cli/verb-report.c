@@ -81,9 +81,8 @@ static int read_history(Report *p, usec_t now)
     if (r < 0)
         return r;
     p->exclusions = calloc(h->n + 1, sizeof(*p->exclusions));
-    if (!p->exclusions)
+    if (!p->exclusions || sessions_label(h->sessions, h->n, HISTORY_WINDOW, p->exclusions) < 0)
         return cli_error(ENOMEM, "%m");
-    sessions_exclude(h->sessions, h->n, p->exclusions);
     return p->visible ? 0 : launch_history_read(p->c, p->state_fd, now, &p->launches);
 }
 

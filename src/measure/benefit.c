@@ -32,6 +32,8 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_AUTOLOGIN] = "automatic login",
             [EXCLUSION_GREETER] = "login at a greeter",
             [EXCLUSION_OTHER_POLICY] = "another policy",
+            [EXCLUSION_OLD] = "enough newer sessions",
+            [EXCLUSION_ALONE] = "no other session with replay",
     };
 
     return (int)e < 0 || e >= _SESSION_EXCLUSION_MAX ? NULL : names[e];
@@ -131,6 +133,53 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
             exclusions[i] = EXCLUSION_OTHER_POLICY;
         before[s->stage] = s;
     }
+}
+
+static EffectSession effect_session(const SessionRecord *s)
+{
+    return (EffectSession){.seconds = (double)session_compared_usec(s) / USEC_PER_SEC,
+                           .replayed = session_was_replayed(s),
+                           .group = s->uid};
+}
+
+static SessionExclusion use_to_exclusion(EffectUse u)
+{
+    return u == EFFECT_OLD ? EXCLUSION_OLD : u == EFFECT_ALONE ? EXCLUSION_ALONE : EXCLUSION_NONE;
+}
+
+/* Labels the sessions of a stage that effect_compute() does not count. */
+static int label_stage(const SessionRecord *sessions, size_t n, Stage stage, SessionExclusion *e)
+{
+    _cleanup_free_ EffectSession *v = calloc(n + 1, sizeof(*v));
+    _cleanup_free_ EffectUse *uses = calloc(n + 1, sizeof(*uses));
+    size_t k = 0;
+
+    if (!v || !uses)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (sessions[i].stage == stage && e[i] == EXCLUSION_NONE)
+            v[k++] = effect_session(&sessions[i]);
+    effect_find_uses(v, k, uses);
+    k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (sessions[i].stage == stage && e[i] == EXCLUSION_NONE)
+            e[i] = use_to_exclusion(uses[k++]);
+    return 0;
+}
+
+int sessions_label(const SessionRecord *sessions, size_t n, size_t window,
+                   SessionExclusion *exclusions)
+{
+    size_t n_old = n > window ? n - window : 0;
+
+    sessions_exclude(sessions, n_old, exclusions);
+    for (size_t i = 0; i < n_old; i++)
+        if (exclusions[i] == EXCLUSION_NONE)
+            exclusions[i] = EXCLUSION_OLD;
+    sessions_exclude(sessions + n_old, n - n_old, exclusions + n_old);
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        CHECK(label_stage(sessions + n_old, n - n_old, s, exclusions + n_old));
+    return 0;
 }
 
 /* --- the benefit of a stage ------------------------------------------------------------------- */
@@ -255,11 +304,12 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
     _cleanup_free_ SessionExclusion *exclusions = calloc(n + 1, sizeof(*exclusions));
     _cleanup_free_ EffectSession *v = calloc(n + 1, sizeof(*v));
     _cleanup_free_ usec_t *starts = calloc(n + 1, sizeof(*starts));
+    _cleanup_free_ EffectUse *uses = calloc(n + 1, sizeof(*uses));
     Benefit b = {.policy = newest_policy(sessions, n, stage)};
     size_t k = 0;
     int r;
 
-    if (!exclusions || !v || !starts)
+    if (!exclusions || !v || !starts || !uses)
         return -ENOMEM;
     sessions_exclude(sessions, n, exclusions);
     for (size_t i = 0; i < n; i++) {
@@ -274,10 +324,11 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
             continue;
         }
         starts[k] = s->start_realtime_usec;
-        v[k++] = (EffectSession){.seconds = (double)session_compared_usec(s) / USEC_PER_SEC,
-                                 .replayed = session_was_replayed(s),
-                                 .group = s->uid};
+        v[k++] = effect_session(s);
     }
+    effect_find_uses(v, k, uses);
+    for (size_t i = 0; i < k; i++)
+        b.n_left_out += uses[i] != EFFECT_COUNTED;
     r = benefit_judge(v, starts, k, now, &b);
     if (r >= 0)
         *ret = b;

@@ -25,6 +25,8 @@ typedef enum SessionExclusion {
     EXCLUSION_AUTOLOGIN,       /* an automatic login, unlike most of the newest logins */
     EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
     EXCLUSION_OTHER_POLICY,    /* another policy than that of the newest replay */
+    EXCLUSION_OLD,             /* enough newer sessions are compared */
+    EXCLUSION_ALONE,           /* no other session with replay, of the same user, can be compared */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
@@ -35,6 +37,12 @@ const char *session_exclusion_to_string(SessionExclusion e);
 
 /* Sets exclusions[i] for each of n sessions. The sessions are of any stages, the oldest first. */
 void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions);
+
+/* Does the same, and also sets EXCLUSION_OLD and EXCLUSION_ALONE, which sessions_exclude() leaves
+ * to effect_compute(). What has EXCLUSION_NONE is then exactly what the effects of the newest
+ * `window` sessions count. 0 or -ENOMEM. */
+int sessions_label(const SessionRecord *sessions, size_t n, size_t window,
+                   SessionExclusion *exclusions);
 
 /* At most this many users have a verdict of their own. */
 #define BENEFIT_USERS_MAX 16U

@@ -200,6 +200,36 @@ static void subtract_levels(Sample *s)
     s->n = n;
 }
 
+/* --- which sessions count --------------------------------------------------------------------- */
+
+static bool has_level(const EffectSession *v, size_t n, const EffectUse *uses, size_t i)
+{
+    /* The old ones come first. */
+    for (size_t k = n; k-- > 0;)
+        if (k != i && uses[k] != EFFECT_OLD && v[k].replayed && v[k].group == v[i].group)
+            return true;
+    return false;
+}
+
+void effect_find_uses(const EffectSession *v, size_t n, EffectUse *uses)
+{
+    size_t left[2] = {EFFECT_CONTROL_MAX, EFFECT_REPLAYED_MAX}, counted[2] = {0, 0};
+
+    for (size_t i = n; i-- > 0;) {
+        uses[i] = left[v[i].replayed] > 0 ? EFFECT_COUNTED : EFFECT_OLD;
+        left[v[i].replayed] -= uses[i] == EFFECT_COUNTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (uses[i] == EFFECT_COUNTED && !has_level(v, n, uses, i))
+            uses[i] = EFFECT_ALONE;
+        counted[v[i].replayed] += uses[i] == EFFECT_COUNTED;
+    }
+    /* Without a pair effect_compute() counts all replayed sessions. */
+    for (size_t i = 0; i < n && counted[0] * counted[1] == 0; i++)
+        if (uses[i] == EFFECT_ALONE && v[i].replayed)
+            uses[i] = EFFECT_COUNTED;
+}
+
 /* --- the effect ------------------------------------------------------------------------------- */
 
 /* Computes the differences of all pairs. The caller frees the result, which is NULL if memory runs

@@ -50,6 +50,17 @@ typedef struct Effect {
  * contain the true effect: 0.05 for a 95 % interval. 0 or -ENOMEM. */
 int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret);
 
+/* Whether effect_compute() counts a session. */
+typedef enum EffectUse {
+    EFFECT_COUNTED,
+    EFFECT_OLD,   /* there are EFFECT_REPLAYED_MAX or EFFECT_CONTROL_MAX newer ones */
+    EFFECT_ALONE, /* it has no level: its group has no other session with replay */
+} EffectUse;
+
+/* Sets uses[i] for each of the n sessions, oldest first. The sessions of EFFECT_COUNTED are those
+ * of n_replayed and n_control. */
+void effect_find_uses(const EffectSession *sessions, size_t n, EffectUse *uses);
+
 /* Computes the number of pairs that the interval leaves out at either end: the largest k with P(U <
  * k) <= error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution.
  * *ret is 0 if even the whole range of the differences is too narrow for such an interval. 0 or

@@ -14,6 +14,8 @@ const char *launch_exclusion_to_string(LaunchExclusion e)
             [LAUNCH_EXCLUSION_FIRST] = "first start",
             [LAUNCH_EXCLUSION_AGAIN] = "not the first start of its boot",
             [LAUNCH_EXCLUSION_UPGRADED] = "first start after an upgrade",
+            [LAUNCH_EXCLUSION_OLD] = "enough newer starts",
+            [LAUNCH_EXCLUSION_ALONE] = "no other start with replay",
     };
 
     return (int)e < 0 || e >= _LAUNCH_EXCLUSION_MAX ? NULL : names[e];
@@ -109,6 +111,42 @@ static void count_starts(const Starts *s, LaunchBenefits *b)
     }
 }
 
+/* Labels the comparable starts of an application that its effect does not count. `uses` has room
+ * for all starts. */
+static void label_application(Starts *s, uint32_t application, EffectUse *uses, LaunchBenefits *b)
+{
+    size_t k = 0;
+
+    select_starts(s, application);
+    effect_find_uses(s->v, s->n, uses);
+    for (size_t i = 0; i < s->records->n; i++) {
+        EffectUse use;
+
+        if (b->exclusions[i] != LAUNCH_EXCLUSION_NONE || s->applications[i] != application)
+            continue;
+        use = uses[k++];
+        if (use == EFFECT_COUNTED)
+            continue;
+        b->exclusions[i] = use == EFFECT_OLD ? LAUNCH_EXCLUSION_OLD : LAUNCH_EXCLUSION_ALONE;
+        b->items[application].benefit.n_left_out++;
+    }
+}
+
+static int label_starts(Starts *s, LaunchBenefits *b)
+{
+    _cleanup_free_ EffectUse *uses = calloc(s->records->n + 1, sizeof(*uses));
+
+    if (!uses)
+        return -ENOMEM;
+    select_starts(s, UINT32_MAX);
+    effect_find_uses(s->v, s->n, uses);
+    for (size_t i = 0; i < s->n; i++)
+        b->all.n_left_out += uses[i] != EFFECT_COUNTED;
+    for (uint32_t i = 0; i < b->n; i++)
+        label_application(s, i, uses, b);
+    return 0;
+}
+
 static size_t n_starts(const LaunchBenefit *b)
 {
     return b->benefit.effect.n_replayed + b->benefit.effect.n_control;
@@ -135,7 +173,7 @@ static int compute(Starts *s, usec_t now, LaunchBenefits *b)
     }
     count_left_out(s, b);
     count_starts(s, b);
-    return 0;
+    return label_starts(s, b);
 }
 
 int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *ret)

@@ -14,6 +14,8 @@ typedef enum LaunchExclusion {
     LAUNCH_EXCLUSION_AGAIN,    /* the application has already started in this boot: its files are in
                                   memory */
     LAUNCH_EXCLUSION_UPGRADED, /* packages changed since the previous start of the application */
+    LAUNCH_EXCLUSION_OLD,      /* enough newer starts of the application are compared */
+    LAUNCH_EXCLUSION_ALONE,    /* the user has no other start of the application with replay */
     _LAUNCH_EXCLUSION_MAX,
     _LAUNCH_EXCLUSION_INVALID = -EINVAL,
 } LaunchExclusion;
@@ -32,7 +34,7 @@ typedef struct LaunchBenefits {
     Benefit all;          /* of all applications together; each has a level of its own */
     LaunchBenefit *items; /* the application with the most comparable starts first */
     size_t n;
-    LaunchExclusion *exclusions; /* by record */
+    LaunchExclusion *exclusions; /* by record; NONE: the effect of its application counts it */
 } LaunchBenefits;
 
 void launch_benefits_done(LaunchBenefits *b);

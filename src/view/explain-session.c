@@ -13,9 +13,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How many of the newest sessions are searched. */
-#define SEARCHED 256U
-
 typedef struct UsedFile {
     char *path;
     uint64_t bytes;
@@ -51,14 +48,13 @@ static int find_session(const Context *c, int state_fd, Stage stage, Explanation
 {
     _cleanup_free_ SessionExclusion *exclusions = NULL;
     _cleanup_history_ History h = {0};
-    int r = history_read(state_fd, SEARCHED, &h);
+    int r = history_read(state_fd, HISTORY_WINDOW, &h);
 
     if (r < 0)
         return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
     exclusions = calloc(h.n + 1, sizeof(*exclusions));
-    if (!exclusions)
+    if (!exclusions || sessions_label(h.sessions, h.n, HISTORY_WINDOW, exclusions) < 0)
         return cli_error(ENOMEM, "%m");
-    sessions_exclude(h.sessions, h.n, exclusions);
     for (size_t i = h.n; i-- > 0;)
         if (h.sessions[i].stage == stage) {
             x->session = h.sessions[i];
