@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds predicted files on the disk. All system calls of planning are made here and in the
- * functions of src/base and src/volume that this file calls. This file has over 500 lines because
- * no other file of this folder makes system calls. */
+/* Finds predicted files on the disk. All system calls of planning are made here, in disk-access.c,
+ * and in the functions of src/base and src/volume that these files call. This file has over 500
+ * lines because no further file of this folder makes system calls. */
 
-#include "base/open.h"
 #include "plan/plan.h"
 
+#include "base/disk-call.h"
 #include "model/ownership.h"
+#include "plan/disk-access.h"
 #include "plan/maps.h"
 #include "volume/metadata-deriver.h"
 
@@ -149,14 +150,10 @@ static int find_inode(Locator *x, const struct stat *st, Inode **ret)
 
 static int read_extents(Locator *x, int path_fd, LocatedFile *f)
 {
-    _cleanup_close_ int fd = -EBADF;
-    int r;
+    int r = disk_read_extents(volume_call_dev(&x->volumes->volumes[f->volume]), path_fd,
+                              MIN((size_t)EXTENTS_PER_FILE_MAX, EXTENTS_MAX - x->n_extents),
+                              &x->extents);
 
-    fd = fd_reopen_noatime(path_fd, O_RDONLY);
-    if (fd < 0)
-        return fd;
-    r = extents_read(fd, MIN((size_t)EXTENTS_PER_FILE_MAX, EXTENTS_MAX - x->n_extents),
-                     &x->extents);
     if (r == -EOPNOTSUPP || r == -E2BIG)
         return 0; /* the place is unknown: the file is read after the others */
     if (r < 0)
@@ -259,7 +256,7 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
         return 1;
     }
     f.volume = (uint32_t)(f.v - x->volumes->volumes);
-    fd = open_beneath(x->fds[f.volume], f.below);
+    fd = disk_open_beneath(volume_call_dev(f.v), x->fds[f.volume], f.below);
     if (fd < 0 || fstat(fd, &f.st) < 0)
         *skip = skip_of_errno(fd < 0 ? fd : -errno);
     else if (!S_ISREG(f.st.st_mode) && !S_ISDIR(f.st.st_mode))
@@ -284,7 +281,8 @@ static int note_metadata(Locator *x, const Found *f, const PredictedFile *p)
 {
     MetadataDeriver *d = x->derivers[f->volume];
 
-    if (!d || (x->known[f->volume] && !p->metadata_unknown && !made_since(f->fd, x->known_until)))
+    if (!d || disk_call_hangs(volume_call_dev(f->v)) ||
+        (x->known[f->volume] && !p->metadata_unknown && !made_since(f->fd, x->known_until)))
         return 0;
     return metadata_deriver_note(d, f->below, f->st.st_ino, p->probability);
 }
@@ -434,7 +432,9 @@ static int derive_metadata(Locator *x)
         size_t n = 0;
 
         /* A device that cannot be read has no ranges: opening the files reads their metadata. */
-        if (x->derivers[i] && metadata_deriver_finish(x->derivers[i], &ranges, &n) == -ENOMEM)
+        if (x->derivers[i] &&
+            disk_finish_metadata(volume_call_dev(&x->volumes->volumes[i]),
+                                 TAKE_PTR(x->derivers[i]), &ranges, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
             if (add_metadata(x, i, ranges[k]) < 0)

@@ -20,6 +20,11 @@ bool volume_is_foreign(const Volume *v)
     return v->removable && !v->of_system;
 }
 
+uint64_t volume_call_dev(const Volume *v)
+{
+    return v->with_root ? 0 : v->st_dev;
+}
+
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type)
 {
     static const char *const network[] = {"nbd", "rbd", "drbd"};

@@ -32,7 +32,7 @@ typedef struct Parent {
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 struct MetadataDeriver {
-    const Volume *v;
+    Volume v; /* only what ext2_metadata_open_volume() needs */
     int volume_fd;
     Needed *needed;
     Parent *parents;
@@ -44,7 +44,10 @@ int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret)
 
     if (!d)
         return -ENOMEM;
-    *d = (MetadataDeriver){.v = v, .volume_fd = volume_fd};
+    *d = (MetadataDeriver){
+            .v = {.block_dev = v->block_dev, .removable = v->removable, .of_system = v->of_system},
+            .volume_fd = volume_fd,
+    };
     *ret = d;
     return 0;
 }
@@ -221,7 +224,7 @@ int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *re
     _cleanup_free_ PredictedRange *blocks = NULL;
     Ext2Metadata *m = NULL;
     size_t n = 0;
-    int r = d->needed ? ext2_metadata_open_volume(d->v, &m) : 0;
+    int r = d->needed ? ext2_metadata_open_volume(&d->v, &m) : 0;
 
     if (r < 0)
         return r;

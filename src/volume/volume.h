@@ -33,6 +33,8 @@ typedef struct Volume {
                          * (Thunderbolt), or an SD card, or a loop device */
     bool of_system;     /* the filesystem belongs to the system: it is the root filesystem, or on
                          * the disk of the root filesystem, or the boot mounts it by /etc/fstab */
+    bool with_root;     /* the filesystem is the root filesystem, or on its disk: if that disk does
+                         * not answer, the machine does not work either */
     bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets the profile of the class */
@@ -58,8 +60,9 @@ void volume_table_done(VolumeTable *t);
 /* Reads mountinfo, and the facts of every local block-backed filesystem that is mounted at or below
  * `prefix` ("/" for all). Reads also etc/fstab below `prefix`. sys_fd is the directory below which
  * /proc and /sys are read (AT_FDCWD: this machine). Any other directory is a fixture: no device and
- * no mounted filesystem is then opened. Unknown facts are empty or zero. Returns 0, -ENOMEM, or the
- * error of reading mountinfo. */
+ * no mounted filesystem is then opened. Unknown facts are empty or zero. A filesystem whose disk does
+ * not answer has no UUID, and the call takes DISK_CALL_USEC longer. Returns 0, -ENOMEM, or the error
+ * of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
@@ -82,6 +85,10 @@ int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encr
 /* Pure: returns true if the filesystem is on a removable disk and does not belong to the system.
  * Its content may be anybody's. */
 bool volume_is_foreign(const Volume *v);
+
+/* Pure: returns the first argument of disk_call() (base/disk-call.h) for accesses to this
+ * filesystem: its st_dev, or 0 if it is on the disk of the root filesystem. */
+uint64_t volume_call_dev(const Volume *v);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);

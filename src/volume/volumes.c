@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/disk-call.h"
+#include "base/log.h"
 #include "device/block-device.h"
 #include "volume/disk-facts.h"
 #include "volume/fstab.h"
@@ -82,76 +84,119 @@ static int parse_uuid(const char *text, uint8_t ret[16])
     return 0;
 }
 
+/* Facts about a mounted filesystem, which are read from it. */
+typedef struct Query {
+    DiskJob job;
+    char *target;
+    bool btrfs;
+    uint64_t mount_dev, block_dev;
+    /* The answers. */
+    uint64_t st_dev;
+    char uuid[64]; /* "" if unknown */
+} Query;
+
+static void query_free(DiskJob *job)
+{
+    Query *q = (Query *)job;
+
+    free(q->target);
+    free(q);
+}
+
+/* Reads the UUID from the kernel, without reading the device. */
+static void query_uuid(Query *q, int target_fd)
+{
+    uint8_t uuid[16];
+    size_t n = 0;
+
+    if (filesystem_uuid(target_fd, uuid) < 0)
+        return;
+    for (size_t i = 0; i < sizeof(uuid); i++)
+        n += (size_t)snprintf(q->uuid + n, sizeof(q->uuid) - n, "%s%02x",
+                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+/* Reads the UUID from the device with libblkid, which runs only its superblock probe. */
+static void probe_uuid(Query *q)
+{
+    _cleanup_close_ int fd = block_device_open(q->block_dev);
+    const char *uuid = NULL;
+    blkid_probe pr = fd < 0 ? NULL : blkid_new_probe();
+
+    if (!pr)
+        return;
+    if (blkid_probe_set_device(pr, fd, 0, 0) == 0) {
+        blkid_probe_enable_superblocks(pr, 1);
+        blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE);
+        if (blkid_do_safeprobe(pr) == 0 && blkid_probe_lookup_value(pr, "UUID", &uuid, NULL) == 0)
+            snprintf(q->uuid, sizeof(q->uuid), "%s", uuid);
+    }
+    blkid_free_probe(pr);
+}
+
+/* Reads st_dev and, with Linux 6.9 or later, the UUID from the mounted filesystem. Without an
+ * answer from the kernel, the UUID is read from the device. */
+static void query_run(DiskJob *job)
+{
+    Query *q = (Query *)job;
+    _cleanup_close_ int fd =
+            open(q->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0) {
+        if (fstat(fd, &st) == 0 && (q->btrfs || st.st_dev == q->mount_dev))
+            q->st_dev = st.st_dev;
+        query_uuid(q, fd);
+    }
+    if (!q->uuid[0])
+        probe_uuid(q);
+}
+
+/* Sets the UUID of the volume. A pack cannot name a volume with a UUID of an unknown form. Returns 0
+ * or -ENOMEM. */
 static int set_uuid(Volume *v, const char *text)
 {
     char *copy;
 
     if (parse_uuid(text, v->uuid_bytes) < 0)
-        return 0; /* a pack cannot name such a volume */
+        return 0;
     copy = strdup(text);
     if (!copy)
         return -ENOMEM;
     free(v->uuid);
     v->uuid = copy;
-    return 1;
+    return 0;
 }
 
-/* Reads the UUID from the kernel, without reading the device. Returns 1 if the UUID was found, 0 if
- * not, or -ENOMEM. */
-static int query_uuid(Volume *v, int target_fd)
-{
-    uint8_t uuid[16];
-    char text[37];
-    size_t n = 0;
-
-    if (filesystem_uuid(target_fd, uuid) < 0)
-        return 0;
-    for (size_t i = 0; i < sizeof(uuid); i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
-                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-    return set_uuid(v, text);
-}
-
-/* Reads the UUID from the device with libblkid, which runs only its superblock probe. Returns the
- * same as query_uuid(). */
-static int probe_uuid(Volume *v)
-{
-    _cleanup_close_ int fd = block_device_open(v->block_dev);
-    const char *uuid = NULL;
-    blkid_probe pr;
-    int r = 0;
-
-    if (fd < 0)
-        return 0;
-    pr = blkid_new_probe();
-    if (!pr)
-        return -ENOMEM;
-    if (blkid_probe_set_device(pr, fd, 0, 0) == 0) {
-        blkid_probe_enable_superblocks(pr, 1);
-        blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE);
-        if (blkid_do_safeprobe(pr) == 0 && blkid_probe_lookup_value(pr, "UUID", &uuid, NULL) == 0)
-            r = set_uuid(v, uuid);
-    }
-    blkid_free_probe(pr);
-    return r;
-}
-
-/* Reads st_dev and, with Linux 6.9 or later, the UUID from the mounted filesystem. Without an
- * answer from the kernel, the UUID is read from the device. Returns 1 if the UUID was found, 0 if
- * not, or -ENOMEM. */
+/* Reads the facts that only the mounted filesystem or its device has. Returns 0 or -ENOMEM. */
 static int read_filesystem(Volume *v)
 {
-    _cleanup_close_ int fd =
-            open(v->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat st;
-    int r = 0;
+    Query *q = calloc(1, sizeof(*q));
+    int r;
 
-    if (fd >= 0) {
-        if (fstat(fd, &st) == 0 && (strcmp(v->fstype, "btrfs") == 0 || st.st_dev == v->mount_dev))
-            v->st_dev = st.st_dev;
-        r = query_uuid(v, fd);
+    if (!q)
+        return -ENOMEM;
+    *q = (Query){
+            .job = {query_run, query_free},
+            .target = strdup(v->target),
+            .btrfs = strcmp(v->fstype, "btrfs") == 0,
+            .mount_dev = v->mount_dev,
+            .block_dev = v->block_dev,
+            .st_dev = v->st_dev,
+    };
+    if (!q->target) {
+        query_free(&q->job);
+        return -ENOMEM;
     }
-    return r == 0 ? probe_uuid(v) : r;
+    r = disk_call(volume_call_dev(v), &q->job);
+    if (r < 0) {
+        log_debug_errno(r, "%s does not answer, its UUID is not known: %m", v->target);
+        return 0;
+    }
+    v->st_dev = q->st_dev;
+    r = set_uuid(v, q->uuid);
+    query_free(&q->job);
+    return r;
 }
 
 /* Returns the number of the device of a mount; 0 if it is unknown. If the filesystem's number is
@@ -197,10 +242,20 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
 
     v->block_dev = device_of(sys_fd, m);
     r = disk_facts_read(sys_fd, v);
-    if (r >= 0 && sys_fd == AT_FDCWD)
-        r = read_filesystem(v);
-    if (r >= 0)
-        r = read_ahead_find(sys_fd, v);
+    return r < 0 ? r : 0;
+}
+
+/* Reads what the sysfs of the disks does not tell. Call it after mark_system(). Returns 0 or -ENOMEM. */
+static int complete_volumes(int sys_fd, VolumeTable *t)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < t->n; i++) {
+        if (sys_fd == AT_FDCWD)
+            r = read_filesystem(&t->volumes[i]);
+        if (r >= 0)
+            r = read_ahead_find(sys_fd, &t->volumes[i]);
+    }
     return r < 0 ? r : 0;
 }
 
@@ -215,7 +270,7 @@ static int add_automount(VolumeTable *t, const char *target)
     return t->automounts[t->n_automounts++] ? 0 : -ENOMEM;
 }
 
-/* Sets `of_system`. An unreadable fstab has no lines. Returns 0 or -ENOMEM. */
+/* Sets `with_root` and `of_system`. An unreadable fstab has no lines. Returns 0 or -ENOMEM. */
 static int mark_system(int sys_fd, const char *prefix, VolumeTable *t)
 {
     _cleanup_free_ char *fstab = NULL;
@@ -230,8 +285,8 @@ static int mark_system(int sys_fd, const char *prefix, VolumeTable *t)
     for (size_t i = 0; i < t->n; i++) {
         Volume *v = &t->volumes[i];
 
-        v->of_system = v == root || (root && v->disk[0] && strcmp(v->disk, root->disk) == 0) ||
-                       fstab_mounts(fstab, v->mountpoint);
+        v->with_root = v == root || (root && v->disk[0] && strcmp(v->disk, root->disk) == 0);
+        v->of_system = v->with_root || fstab_mounts(fstab, v->mountpoint);
     }
     return 0;
 }
@@ -263,6 +318,8 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
             return r;
     }
     r = mark_system(sys_fd, prefix, &t);
+    if (r >= 0)
+        r = complete_volumes(sys_fd, &t);
     if (r < 0)
         return r;
     volume_table_drop_copies(&t);
