@@ -26,11 +26,16 @@ int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), vo
     return -r;
 }
 
-bool thread_join(pthread_t thread, usec_t timeout)
+bool thread_try_join(pthread_t thread, usec_t timeout)
 {
     struct timespec deadline = timespec_of(clock_now(CLOCK_REALTIME) + timeout);
 
-    if (pthread_timedjoin_np(thread, NULL, &deadline) == 0)
+    return pthread_timedjoin_np(thread, NULL, &deadline) == 0;
+}
+
+bool thread_join(pthread_t thread, usec_t timeout)
+{
+    if (thread_try_join(thread, timeout))
         return true;
     pthread_detach(thread);
     return false;

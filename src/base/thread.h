@@ -23,6 +23,9 @@ int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), vo
  * the thread still runs. It is then detached, and the memory that it uses must stay valid. */
 bool thread_join(pthread_t thread, usec_t timeout);
 
+/* Like thread_join(), but if it returns false, the thread can still be joined. */
+bool thread_try_join(pthread_t thread, usec_t timeout);
+
 /* Sets the I/O priority of the calling thread: the class, at the kernel's default level. Does
  * nothing if the thread has this priority. If the kernel refuses it, the thread keeps its
  * priority. */

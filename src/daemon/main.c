@@ -8,7 +8,7 @@
  *   (record/recorder.h), talks to systemd and logind (stages-system.c), feeds the state machine of
  *   the stages (stages-decide.h), makes and writes traces (recording-stage.h), and runs the session
  *   cycle (prefetcher.h). The end of a stage is the only time when it reads files that users
- *   opened.
+ *   opened, and it reads events meanwhile.
  * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
  *   the paths that it has refused, under one mutex that is never held during I/O.
@@ -18,6 +18,11 @@
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
  *   turn waits at most three seconds for the lock on the state directory.
+ * - The store thread (recording-stage.c) lives as long as the trace of a stage and its line of the
+ *   history are written. The main thread reads events meanwhile, and leaves both alone.
+ * - The threads of disk-call.c, one for each filesystem on another disk than the root filesystem,
+ *   look files up for the others, because a disk may never answer. They live as long as the
+ *   process.
  * - Two threads of stop-limit.c wait for SIGTERM and for its time limit. They end the process if
  *   the main thread, or what it has to do before the end, waits for a disk.
  *

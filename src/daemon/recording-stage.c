@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/session-history.h"
 #include "state/trace-store.h"
 
@@ -19,6 +20,9 @@
  * rebooted. */
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
+
+/* libjson-c and zlib keep their buffers on the heap. */
+#define STORE_STACK_BYTES (1024U * 1024)
 
 /* headstart-record-late.service makes this directory in a boot that is not recorded. */
 #define BOOT_OVER "boot-over"
@@ -82,11 +86,9 @@ static void announce_trace(RecordingStage *s, const Trace *t)
         (void)touch_run_file(s, LOGIN_RECORDED);
 }
 
-/* Adds the stage to the history, with the counters and times of its end. */
-static void append_history(const RecordingStage *s, EndedStage *e)
+/* Collects what the history contains about the stage. */
+static void complete_ended(const RecordingStage *s, EndedStage *e)
 {
-    if (!s->arguments->automatic)
-        return;
     e->state = s->arguments->state;
     e->run_dir = s->arguments->run;
     e->root_fd = s->root_fd;
@@ -96,7 +98,39 @@ static void append_history(const RecordingStage *s, EndedStage *e)
     prefetcher_launch_log(s->prefetcher, &e->launch_log);
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
     e->exact = e->requested && s->rerecord.stages[e->trace->stage].exact;
-    session_history_append(e);
+}
+
+/* What is written when a stage has ended. */
+typedef struct Store {
+    const EndedStage *ended;
+    const char *state;
+    bool history;
+    char *path; /* of the trace */
+    int r;
+} Store;
+
+static void *store(void *arg)
+{
+    Store *x = arg;
+
+    x->r = trace_store(x->state, x->ended->trace, &x->path);
+    if (x->r >= 0 && x->history) /* else it would fail for the same reason: one line is enough */
+        session_history_append(x->ended);
+    return NULL;
+}
+
+/* Writes the trace and the history in another thread. Meanwhile this thread reads the event queue,
+ * which has no bound. */
+static void store_meanwhile(const RecordingStage *s, Store *x)
+{
+    pthread_t thread;
+
+    if (thread_start(&thread, STORE_STACK_BYTES, store, x) < 0) {
+        store(x);
+        return;
+    }
+    while (!thread_try_join(thread, RECORDER_DRAIN_USEC))
+        (void)recorder_drain(s->recorder);
 }
 
 static int write_trace(RecordingStage *s, usec_t settled_ago)
@@ -106,8 +140,8 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
             .end_boottime = clock_now(CLOCK_BOOTTIME),
             .settled_ago = settled_ago,
     };
-    _cleanup_free_ char *path = NULL;
     _cleanup_trace_ Trace *t = NULL;
+    Store x = {.ended = &ended, .state = s->arguments->state, .history = s->arguments->automatic};
     int r = recorder_end_stage(s->recorder, &t);
 
     if (r < 0)
@@ -118,13 +152,15 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
     if (t->stage == STAGE_LOGIN && s->automatic)
         t->flags |= TRACE_AUTOLOGIN;
     ended.trace = t;
-    r = trace_store(s->arguments->state, t, &path);
-    if (r < 0) /* one error line is enough: writing the history would fail for the same reason */
-        return r;
-    append_history(s, &ended);
-    log_trace(t, path);
-    announce_trace(s, t);
-    return 0;
+    if (x.history)
+        complete_ended(s, &ended);
+    store_meanwhile(s, &x);
+    if (x.r >= 0) {
+        log_trace(t, x.path);
+        announce_trace(s, t);
+    }
+    free(x.path);
+    return x.r < 0 ? x.r : 0;
 }
 
 /* Adds the boot to the history without a trace, once, if it was over before the recorder was

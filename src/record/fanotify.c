@@ -2,6 +2,7 @@
 
 #include "record/fanotify.h"
 
+#include "base/disk-call.h"
 #include "base/macros.h"
 #include "base/open.h"
 
@@ -25,8 +26,10 @@
 typedef struct Watch {
     uint32_t number;
     uint64_t st_dev;
+    uint64_t call_dev; /* for disk_call() */
     char *target;
-    int mount_fd; /* for open_by_handle_at(2), while objects are being resolved */
+    int mount_fd; /* for open_by_handle_at(2), while objects are being resolved; unused if a call for
+                     the filesystem may hang */
     fsid_t fsid;
     bool by_descriptor;
     bool gone; /* it is not mounted now */
@@ -148,10 +151,75 @@ int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret)
     return 0;
 }
 
+/* Marks a filesystem. statfs(2) of vfat may read its whole allocation table, and the kernel calls
+ * the same function for the mark. */
+typedef struct MarkJob {
+    DiskJob job;
+    char *target;
+    int group_fd;
+    uint64_t mask;
+    fsid_t fsid;
+    int r;
+} MarkJob;
+
+static void mark_free(DiskJob *job)
+{
+    MarkJob *m = (MarkJob *)job;
+
+    if (m->group_fd >= 0)
+        close(m->group_fd);
+    free(m->target);
+    free(m);
+}
+
+static void mark_run(DiskJob *job)
+{
+    MarkJob *m = (MarkJob *)job;
+    struct statfs sf;
+
+    m->r = statfs(m->target, &sf) < 0 ? -errno : mark_filesystem(m->group_fd, m->mask, m->target);
+    if (m->r >= 0 || fanotify_needs_descriptors(m->r))
+        m->fsid = sf.f_fsid;
+}
+
+/* Marks the filesystem of the volume, and reads its fsid, also if only descriptor mode can record
+ * it. Returns 0, or a negative errno: -ETIMEDOUT if the disk does not answer. */
+static int mark_volume(int group_fd, uint64_t mask, const Volume *v, fsid_t *ret_fsid)
+{
+    MarkJob *m = calloc(1, sizeof(*m));
+    int r;
+
+    if (!m)
+        return -ENOMEM;
+    *m = (MarkJob){
+            .job = {mark_run, mark_free},
+            .target = strdup(v->target),
+            .group_fd = fcntl(group_fd, F_DUPFD_CLOEXEC, 0),
+            .mask = mask,
+            .r = -ENOMEM,
+    };
+    if (!m->target || m->group_fd < 0) {
+        r = m->target ? -errno : -ENOMEM;
+        mark_free(&m->job);
+        return r;
+    }
+    r = disk_call(volume_call_dev(v), &m->job);
+    if (r < 0)
+        return r;
+    r = m->r;
+    *ret_fsid = m->fsid;
+    mark_free(&m->job);
+    return r;
+}
+
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
 {
-    Watch w = {.number = number, .st_dev = v->st_dev, .mount_fd = -EBADF};
-    struct statfs sf;
+    Watch w = {
+            .number = number,
+            .st_dev = v->st_dev,
+            .call_dev = volume_call_dev(v),
+            .mount_fd = -EBADF,
+    };
     Watch *old = NULL;
     int r;
 
@@ -161,15 +229,12 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     r = grow_array(&f->watches, &f->allocated_watches, f->n_watches + 1, sizeof(Watch));
     if (r < 0)
         return r;
-    if (statfs(v->target, &sf) < 0)
-        return -errno;
-    w.fsid = sf.f_fsid;
-    r = mark_filesystem(f->handle_fd, f->mask, v->target);
+    r = mark_volume(f->handle_fd, f->mask, v, &w.fsid);
     if (fanotify_needs_descriptors(r)) {
         if (f->descriptor_fd < 0)
             f->descriptor_fd = fanotify_open_group(f->unlimited, true);
         r = f->descriptor_fd < 0 ? f->descriptor_fd
-                                 : mark_filesystem(f->descriptor_fd, f->mask, v->target);
+                                 : mark_volume(f->descriptor_fd, f->mask, v, &w.fsid);
         w.by_descriptor = true;
     }
     if (r < 0)
@@ -211,7 +276,7 @@ static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
     return NULL;
 }
 
-static Watch *watch_by_number(Fanotify *f, uint32_t number)
+static Watch *watch_by_number(const Fanotify *f, uint32_t number)
 {
     for (size_t i = 0; i < f->n_watches; i++)
         if (f->watches[i].number == number)
@@ -352,20 +417,24 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
     return a < 0 ? a : b < 0 ? b : a + b;
 }
 
+/* Opens the mount of a filesystem. Returns a descriptor, -ESTALE if another filesystem is mounted
+ * there now, or another negative errno. */
+static int open_target(const char *target, const fsid_t *fsid)
+{
+    _cleanup_close_ int fd = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    struct statfs sf;
+
+    if (fd < 0 || fstatfs(fd, &sf) < 0)
+        return -errno;
+    return memcmp(&sf.f_fsid, fsid, sizeof(fsid_t)) != 0 ? -ESTALE : TAKE_FD(fd);
+}
+
 /* Opens the filesystem, and keeps the descriptor for the next objects. */
 static int open_mount(Watch *w)
 {
-    _cleanup_close_ int fd = -EBADF;
-    struct statfs sf;
-
-    if (w->mount_fd >= 0)
-        return w->mount_fd;
-    fd = open(w->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstatfs(fd, &sf) < 0)
-        return -errno;
-    if (memcmp(&sf.f_fsid, &w->fsid, sizeof(fsid_t)) != 0)
-        return -ESTALE; /* another filesystem is mounted there now */
-    return w->mount_fd = TAKE_FD(fd);
+    if (w->mount_fd < 0)
+        w->mount_fd = open_target(w->target, &w->fsid);
+    return w->mount_fd;
 }
 
 void fanotify_resolve_done(Fanotify *f)
@@ -393,42 +462,127 @@ int fanotify_can_resolve(const char *path)
     return fd < 0 ? -errno : 0;
 }
 
-int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
+/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. Returns a descriptor or
+ * a negative errno. */
+static int open_object(int mount_fd, const LoggedObject *o)
 {
     union {
         struct file_handle h;
         char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
     } x;
-    _cleanup_close_ int dir = -EBADF, fd = -EBADF;
+    _cleanup_close_ int dir = -EBADF;
+    int fd;
+
+    x.h.handle_bytes = o->handle_size;
+    x.h.handle_type = o->handle_type;
+    memcpy(x.h.f_handle, o->handle, o->handle_size);
+    dir = open_by_handle_at(mount_fd, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    if (strcmp(o->name, ".") == 0 || o->name_size == 0)
+        return TAKE_FD(dir);
+    fd = openat(dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_path(const char *path)
+{
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* Opens an object of a filesystem that may hang. */
+typedef struct OpenJob {
+    DiskJob job;
+    char *target, *name;
+    fsid_t fsid;
+    LoggedObject object; /* its name and handle are copies */
+    char handle[MAX_HANDLE_SZ];
+    int fd; /* or a negative errno */
+} OpenJob;
+
+static void open_free(DiskJob *job)
+{
+    OpenJob *x = (OpenJob *)job;
+
+    if (x->fd >= 0)
+        close(x->fd);
+    free(x->target);
+    free(x->name);
+    free(x);
+}
+
+static void open_run(DiskJob *job)
+{
+    OpenJob *x = (OpenJob *)job;
+    _cleanup_close_ int mount_fd = -EBADF;
+
+    if (x->object.handle_size == 0) {
+        x->fd = open_path(x->name);
+        return;
+    }
+    mount_fd = open_target(x->target, &x->fsid);
+    x->fd = mount_fd < 0 ? mount_fd : open_object(mount_fd, &x->object);
+}
+
+static int open_in_time(const Watch *w, const LoggedObject *o)
+{
+    OpenJob *x = calloc(1, sizeof(*x));
+    int r;
+
+    if (!x)
+        return -ENOMEM;
+    x->job = (DiskJob){open_run, open_free};
+    x->target = strdup(w->target);
+    x->name = strdup(o->name);
+    x->fsid = w->fsid;
+    x->fd = -ENOMEM;
+    if (!x->target || !x->name) {
+        open_free(&x->job);
+        return -ENOMEM;
+    }
+    if (o->handle_size > 0)
+        memcpy(x->handle, o->handle, o->handle_size);
+    x->object = *o;
+    x->object.name = x->name;
+    x->object.handle = (const unsigned char *)x->handle;
+    r = disk_call(w->call_dev, &x->job);
+    if (r < 0)
+        return r;
+    r = x->fd;
+    x->fd = -EBADF;
+    open_free(&x->job);
+    return r;
+}
+
+uint64_t fanotify_call_dev(const Fanotify *f, const LoggedObject *o)
+{
+    const Watch *w = watch_by_number(f, o->filesystem);
+
+    return w ? w->call_dev : 0;
+}
+
+int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
+{
     Watch *w = watch_by_number(f, o->filesystem);
+    _cleanup_close_ int fd = -EBADF;
     int r;
 
     if (o->filesystem == EVENT_LOG_REMOTE)
         return -EREMOTE;
-    if (o->handle_size == 0) {
-        fd = open(o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0)
-            return -errno;
-    } else {
-        if (!w || o->handle_size > MAX_HANDLE_SZ)
-            return -ESTALE;
-        x.h.handle_bytes = o->handle_size;
-        x.h.handle_type = o->handle_type;
-        memcpy(x.h.f_handle, o->handle, o->handle_size);
+    if (o->handle_size > 0 && (!w || o->handle_size > MAX_HANDLE_SZ))
+        return -ESTALE;
+    if (w && w->call_dev != 0)
+        fd = open_in_time(w, o);
+    else if (o->handle_size == 0)
+        fd = open_path(o->name);
+    else {
         r = open_mount(w);
-        if (r < 0)
-            return r;
-        dir = open_by_handle_at(r, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (dir < 0)
-            return -errno;
-        if (strcmp(o->name, ".") == 0 || o->name_size == 0)
-            fd = TAKE_FD(dir);
-        else {
-            fd = openat(dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-            if (fd < 0)
-                return -errno;
-        }
+        fd = r < 0 ? r : open_object(r, o);
     }
+    if (fd < 0)
+        return fd;
     r = fd_get_path(fd, path, size);
     return r < 0 ? r : TAKE_FD(fd);
 }

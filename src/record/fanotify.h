@@ -73,9 +73,11 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
                    uint64_t *overflows);
 
 /* Writes the path of the object, as this process sees it, and opens it with O_PATH. Returns the
- * descriptor; -EREMOTE if the lookup may hang; -ENOENT or -ESTALE if the object is gone; or a
- * negative errno. */
+ * descriptor; -EREMOTE if the lookup may hang; -ETIMEDOUT if the disk does not answer; -ENOENT or
+ * -ESTALE if the object is gone; or a negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
+/* Returns the first argument of disk_call() for the filesystem of the object. */
+uint64_t fanotify_call_dev(const Fanotify *f, const LoggedObject *o);
 /* Closes the descriptors that resolving keeps open for each filesystem. */
 void fanotify_resolve_done(Fanotify *f);
 

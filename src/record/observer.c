@@ -133,8 +133,12 @@ static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
         process_table_exit(o->processes, pid, at);
         return r;
     }
-    if (exec) /* the event itself names the program */
-        return process_table_uid(o->processes, pid, f.uid);
+    if (exec) { /* the event itself names the program */
+        if (f.uid == 0) /* a set-user-ID program without a session of its user */
+            r = process_table_uid(o->processes, pid,
+                                  process_table_uid_of(o->processes, f.parent));
+        return r < 0 ? r : process_table_uid(o->processes, pid, f.uid);
+    }
     if (process_table_knows(o->processes, f.parent) && o->connector_fd < 0) {
         r = process_table_fork(o->processes, f.parent, pid);
         return r < 0 ? r : process_table_uid(o->processes, pid, f.uid);
@@ -303,7 +307,8 @@ static uint32_t carry_object(uint32_t object, void *arg)
     return event_log_intern(c->to, &o, true, &ret) < 0 ? PROCESS_NONE : ret;
 }
 
-static int renew_log(Observer *o, bool new_stage, uint64_t keep_from)
+/* Replaces the log. *ret_old is the previous one. */
+static int renew_log(Observer *o, bool new_stage, uint64_t keep_from, EventLog **ret_old)
 {
     Carry c = {o->stage->log, event_log_new()};
     size_t n_runs;
@@ -317,7 +322,7 @@ static int renew_log(Observer *o, bool new_stage, uint64_t keep_from)
         event_log_free(c.to);
         return r;
     }
-    event_log_free(o->stage->log);
+    *ret_old = o->stage->log;
     o->stage->log = c.to;
     o->stage->shares = (UserShares){0};
     process_table_runs(o->processes, &n_runs);
@@ -327,14 +332,28 @@ static int renew_log(Observer *o, bool new_stage, uint64_t keep_from)
 
 int observer_begin_stage(Observer *o)
 {
+    EventLog *old = NULL;
+    int r;
+
     o->last_reap = 0;
     o->drained_msec = 0;
-    return renew_log(o, true, 0);
+    r = renew_log(o, true, 0, &old);
+    event_log_free(old);
+    return r;
+}
+
+int observer_hand_over(Observer *o, uint64_t keep_from, EventLog **ret_log)
+{
+    return renew_log(o, false, keep_from, ret_log);
 }
 
 int observer_forget(Observer *o, uint64_t keep_from)
 {
-    return renew_log(o, false, keep_from);
+    EventLog *old = NULL;
+    int r = renew_log(o, false, keep_from, &old);
+
+    event_log_free(old);
+    return r;
 }
 
 bool observer_is_full(const Observer *o)

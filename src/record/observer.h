@@ -59,6 +59,9 @@ int observer_begin_stage(Observer *o);
  * `keep_from` or higher. Returns 0 or -ENOMEM. */
 int observer_forget(Observer *o, uint64_t keep_from);
 
+/* Like observer_forget(), and returns the previous log, which the caller frees. */
+int observer_hand_over(Observer *o, uint64_t keep_from, EventLog **ret_log);
+
 /* Returns true if no stage runs and observer_forget() is due, because the table has too many runs
  * or the interval has too many opens. */
 bool observer_is_full(const Observer *o);

@@ -181,12 +181,16 @@ int recorder_follow(Recorder *recorder, recorder_report_t f, void *arg)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
+/* Returns the serial of the first run that must still be reported. */
+static uint64_t keep_from(const Recorder *recorder)
+{
+    return recorder->following ? following_first_waiting(recorder->following) : UINT64_MAX;
+}
+
 /* Forgets events and runs that no stage needs, except runs that must still be reported. */
 static int forget(Recorder *recorder)
 {
-    return observer_forget(&recorder->observer,
-                           recorder->following ? following_first_waiting(recorder->following)
-                                               : UINT64_MAX);
+    return observer_forget(&recorder->observer, keep_from(recorder));
 }
 
 int recorder_drain(Recorder *recorder)
@@ -417,7 +421,13 @@ void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age)
     stage_record_note_ready(&recorder->stage, &now, age);
 }
 
-static int build_trace(Recorder *recorder, Trace **ret)
+static void drain_in_pause(void *arg)
+{
+    (void)recorder_drain(arg);
+}
+
+/* Makes the builder of the trace, and gives it the record of the stage. */
+static int begin_trace(Recorder *recorder, TraceBuilder **ret)
 {
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
@@ -431,11 +441,17 @@ static int build_trace(Recorder *recorder, Trace **ret)
      * a while. The number of rounds is bounded, because files may be opened all the time. */
     for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
-    return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
+    if (r >= 0)
+        r = trace_builder_take(b, keep_from(recorder), drain_in_pause, recorder);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(b);
+    return 0;
 }
 
-/* Ends the stage. If intervals are recorded, one begins. */
-static int stop_recording(Recorder *recorder)
+/* Ends the stage. If intervals are recorded, one begins. `taken`: a trace builder has the record of
+ * the stage. */
+static int stop_recording(Recorder *recorder, bool taken)
 {
     int r;
 
@@ -445,26 +461,26 @@ static int stop_recording(Recorder *recorder)
     sampling_done(&recorder->stage.sampling);
     touched_done(&recorder->stage.touched);
     page_reader_drop(recorder->page_reader);
-    r = forget(recorder);
+    r = taken ? 0 : forget(recorder);
     recorder->stage.interval = r >= 0 && recorder->options.intervals;
     return r;
 }
 
 int recorder_end_stage(Recorder *recorder, Trace **ret)
 {
-    _cleanup_trace_ Trace *t = NULL;
+    _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r, stopped;
 
     if (!recorder->stage.recording)
         return -ESRCH;
     if (find_touched(recorder, since_start(recorder)) < 0)
         log_debug("Out of memory while taking touched pages, ignoring.");
-    r = build_trace(recorder, &t);
-    stopped = stop_recording(recorder);
-    if (r < 0 || stopped < 0)
-        return r < 0 ? r : stopped;
-    *ret = TAKE_PTR(t);
-    return 0;
+    r = begin_trace(recorder, &b);
+    stopped = stop_recording(recorder, b);
+    /* What is opened from now on belongs to the interval, and is read while the trace is built. */
+    if (r >= 0 && stopped >= 0)
+        r = trace_builder_build(b, recorder->root, recorder->run_dir, ret);
+    return r < 0 ? r : stopped;
 }
 
 int recorder_drop_stage(Recorder *recorder)
@@ -475,7 +491,7 @@ int recorder_drop_stage(Recorder *recorder)
         return -ESRCH;
     recorder->stage.n_logins -= recorder->stage.stage == STAGE_LOGIN;
     r = start_interval(recorder);
-    stopped = stop_recording(recorder);
+    stopped = stop_recording(recorder, false);
     return r < 0 ? r : stopped;
 }
 

@@ -3,10 +3,8 @@
 #include "record/sampling.h"
 
 #include "base/clock.h"
-#include "base/open.h"
-#include "record/residency.h"
+#include "record/file-pages.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -39,7 +37,7 @@ static int make_room(Sampling *s, size_t n_objects)
 static int read_file_residency(const EventLog *log, Fanotify *f, uint32_t object, usec_t deadline,
                                RangeSet *ret)
 {
-    _cleanup_close_ int path_fd = -EBADF, fd = -EBADF;
+    _cleanup_close_ int path_fd = -EBADF;
     char path[PATH_MAX];
     struct stat st;
     LoggedObject o;
@@ -51,8 +49,9 @@ static int read_file_residency(const EventLog *log, Fanotify *f, uint32_t object
     path_fd = fanotify_resolve(f, &o, path, sizeof(path));
     if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
         return 0;
-    fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
-    r = fd < 0 ? fd : residency_read(fd, (uint64_t)st.st_size, deadline, ret);
+    r = file_pages_read(fanotify_call_dev(f, &o), path_fd,
+                        &(FilePagesQuery){.size_bytes = (uint64_t)st.st_size, .deadline = deadline},
+                        ret);
     return r == -ENOMEM ? r : 0;
 }
 

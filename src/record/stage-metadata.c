@@ -2,12 +2,16 @@
 
 #include "record/stage-metadata.h"
 
+#include "base/disk-call.h"
 #include "base/log.h"
 #include "volume/ext2-metadata.h"
 #include "volume/mountinfo.h"
 
 #include <fcntl.h>
 #include <string.h>
+
+/* libext2fs reads a block bitmap, or a block of the inode table, for each group of blocks. */
+#define LIBEXT2FS_USEC (3 * USEC_PER_SEC)
 
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v)
 {
@@ -18,28 +22,46 @@ int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Vol
     return r == -ENOMEM ? r : 0;
 }
 
-int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode)
-{
-    int r = 0;
+/* --- in the thread of the disk ---------------------------------------------------------------- */
 
-    if (m->source == METADATA_SOURCE_CACHESTAT || strncmp(v->fstype, "ext", 3) != 0 ||
-        !path_is_below(path, v->target))
-        return 0;
+/* One step. The job owns the metadata while the step runs. */
+typedef struct MetadataJob {
+    DiskJob job;
+    StageMetadata m;
+    char *path; /* below the mount point */
+    uint64_t inode;
+    int r;
+} MetadataJob;
+
+static void job_free(DiskJob *job)
+{
+    MetadataJob *x = (MetadataJob *)job;
+
+    stage_metadata_done(&x->m);
+    free(x->path);
+    free(x);
+}
+
+static void run_note(DiskJob *job)
+{
+    MetadataJob *x = (MetadataJob *)job;
+    StageMetadata *m = &x->m;
+
+    x->r = 0;
     if (!m->deriver) {
-        m->volume_fd = open(v->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = metadata_deriver_new(v, m->volume_fd, &m->deriver);
+        m->volume_fd = open(m->volume->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        x->r = metadata_deriver_new(m->volume, m->volume_fd, &m->deriver);
     }
-    path += strcmp(v->target, "/") == 0 ? 0 : strlen(v->target);
-    path += strspn(path, "/");
-    return r < 0 ? r : metadata_deriver_note(m->deriver, *path ? path : ".", inode, 1);
+    if (x->r >= 0)
+        x->r = metadata_deriver_note(m->deriver, x->path, x->inode, 1);
 }
 
 /* Drops ranges that cannot be metadata of the stage. */
-static int filter(StageMetadata *m, const Volume *v)
+static int filter(StageMetadata *m)
 {
     Ext2Metadata *fs = NULL;
     RangeSet kept = {0};
-    int r = ext2_metadata_open_volume(v, &fs);
+    int r = ext2_metadata_open_volume(m->volume, &fs);
 
     if (r >= 0)
         r = ext2_metadata_filter(fs, &m->ranges, &kept);
@@ -64,13 +86,80 @@ static int derive(StageMetadata *m)
     return r;
 }
 
+static void run_finish(DiskJob *job)
+{
+    MetadataJob *x = (MetadataJob *)job;
+
+    x->r = x->m.source == METADATA_SOURCE_CACHESTAT ? filter(&x->m) : derive(&x->m);
+}
+
+/* --- in the recorder -------------------------------------------------------------------------- */
+
+/* Copies what a step needs of the volume, which the caller may free while a step hangs. */
+static Volume *copy_volume(const Volume *v)
+{
+    Volume *copy = calloc(1, sizeof(*copy));
+
+    if (!copy)
+        return NULL;
+    copy->target = strdup(v->target);
+    copy->block_dev = v->block_dev;
+    copy->removable = v->removable;
+    copy->of_system = v->of_system;
+    if (!copy->target) {
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* Makes one step. Returns what the step returned, 0 if the disk does not answer, or -ENOMEM. */
+static int make_step(StageMetadata *m, const Volume *v, void (*run)(DiskJob *job), const char *path,
+                     uint64_t inode)
+{
+    MetadataJob *x = calloc(1, sizeof(*x));
+    int r;
+
+    if (!x)
+        return -ENOMEM;
+    x->job = (DiskJob){run, job_free, run == run_finish ? LIBEXT2FS_USEC : 0};
+    x->path = strdup(path);
+    x->inode = inode;
+    if (!m->volume)
+        m->volume = copy_volume(v);
+    if (!x->path || !m->volume) {
+        job_free(&x->job);
+        return -ENOMEM;
+    }
+    x->m = *m;
+    *m = (StageMetadata){.lost = true};
+    r = disk_call(volume_call_dev(v), &x->job);
+    if (r < 0)
+        return 0;
+    *m = x->m;
+    x->m = (StageMetadata){0};
+    r = x->r;
+    job_free(&x->job);
+    return r;
+}
+
+int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode)
+{
+    if (m->lost || m->source == METADATA_SOURCE_CACHESTAT || strncmp(v->fstype, "ext", 3) != 0 ||
+        !path_is_below(path, v->target))
+        return 0;
+    path += strcmp(v->target, "/") == 0 ? 0 : strlen(v->target);
+    path += strspn(path, "/");
+    return make_step(m, v, run_note, *path ? path : ".", inode);
+}
+
 int stage_metadata_finish(StageMetadata *m, const Volume *v)
 {
     int r;
 
-    if (strncmp(v->fstype, "ext", 3) != 0)
+    if (m->lost || strncmp(v->fstype, "ext", 3) != 0)
         return 0;
-    r = m->source == METADATA_SOURCE_CACHESTAT ? filter(m, v) : derive(m);
+    r = make_step(m, v, run_finish, "", 0);
     if (r < 0)
         log_debug_errno(r, "libext2fs cannot read %s, ignoring: %m", v->device);
     return r == -ENOMEM ? r : 0;
@@ -79,6 +168,10 @@ int stage_metadata_finish(StageMetadata *m, const Volume *v)
 void stage_metadata_done(StageMetadata *m)
 {
     range_set_done(&m->ranges);
+    if (m->volume)
+        free(m->volume->target);
+    free(m->volume);
+    m->volume = NULL;
     if (!m->deriver)
         return;
     m->deriver = metadata_deriver_free(m->deriver);

@@ -11,8 +11,10 @@
 typedef struct StageMetadata {
     RangeSet ranges; /* bytes of the block device */
     MetadataSource source;
+    Volume *volume;           /* what the deriver and libext2fs need of it; NULL until it is needed */
     MetadataDeriver *deriver; /* NULL until it is needed */
     int volume_fd;            /* used by the deriver */
+    bool lost;                /* the disk does not answer: nothing is known */
 } StageMetadata;
 
 void stage_metadata_done(StageMetadata *m);

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/open.h"
-#include "record/residency.h"
+#include "record/file-pages.h"
 #include "record/stage-metadata.h"
 #include "record/stage-select.h"
 #include "record/touched-rows.h"
@@ -24,6 +23,9 @@
 /* How long the search for the resident pages of one file may take. */
 #define FILE_USEC (20 * USEC_PER_MSEC)
 
+/* How many accesses are added before give_way() is called. */
+#define ACCESSES_PER_PAUSE 4096U
+
 /* Stands for a run of headstart itself in TraceBuilder.runs. */
 #define RUN_OWN (TRACE_NONE - 1)
 
@@ -35,6 +37,13 @@ typedef struct BuiltVolume {
 
 struct TraceBuilder {
     Observer *o;
+    StageRecord *s;    /* of the stage: the observer's, or `taken` */
+    StageRecord *taken; /* owned; its snapshots are the observer's */
+    ProcessRun *taken_runs;
+    size_t n_taken_runs;
+    trace_builder_pause_t pause; /* NULL: none */
+    void *pause_arg;
+    usec_t pause_due; /* CLOCK_MONOTONIC */
     const char *root;
     Trace *t;
     BuiltVolume *volumes; /* in the order of the observer's volumes */
@@ -57,6 +66,13 @@ TraceBuilder *trace_builder_free(TraceBuilder *b)
         return NULL;
     for (size_t i = 0; b->volumes && i < b->o->volumes.table.n; i++)
         stage_metadata_done(&b->volumes[i].metadata);
+    if (b->taken) {
+        event_log_free(b->taken->log);
+        sampling_done(&b->taken->sampling);
+        touched_done(&b->taken->touched);
+    }
+    free(b->taken);
+    free(b->taken_runs);
     free(b->volumes);
     free(b->files);
     free(b->runs);
@@ -73,6 +89,7 @@ int trace_builder_new(Observer *o, TraceBuilder **ret)
     if (!b)
         return -ENOMEM;
     b->o = o;
+    b->s = o->stage;
     b->t = trace_new(o->stage->stage);
     b->volumes = calloc(volumes->n + 1, sizeof(BuiltVolume));
     if (!b->t || !b->volumes)
@@ -87,6 +104,54 @@ int trace_builder_new(Observer *o, TraceBuilder **ret)
     }
     *ret = TAKE_PTR(b);
     return 0;
+}
+
+int trace_builder_take(TraceBuilder *b, uint64_t keep_from, trace_builder_pause_t pause, void *arg)
+{
+    StageRecord *live = b->o->stage, *taken = malloc(sizeof(*taken));
+    const ProcessRun *runs;
+    ProcessRun *copy = NULL;
+    size_t n;
+    int r = -ENOMEM;
+
+    runs = process_table_runs(b->o->processes, &n);
+    copy = calloc(n + 1, sizeof(*copy));
+    if (taken && copy) {
+        if (n > 0)
+            memcpy(copy, runs, n * sizeof(*copy));
+        *taken = *live;
+        r = observer_hand_over(b->o, keep_from, &taken->log);
+    }
+    if (r < 0) {
+        free(taken);
+        free(copy);
+        return r;
+    }
+    live->sampling = (Sampling){0};
+    live->touched = (Touched){0};
+    b->s = b->taken = taken;
+    b->taken_runs = copy;
+    b->n_taken_runs = n;
+    b->pause = pause;
+    b->pause_arg = arg;
+    return 0;
+}
+
+static const ProcessRun *runs_of(const TraceBuilder *b, size_t *ret_n)
+{
+    if (!b->taken)
+        return process_table_runs(b->o->processes, ret_n);
+    *ret_n = b->n_taken_runs;
+    return b->taken_runs;
+}
+
+/* Lets the caller do what cannot wait, if that is due. */
+static void give_way(TraceBuilder *b)
+{
+    if (!b->pause || clock_now(CLOCK_MONOTONIC) < b->pause_due)
+        return;
+    b->pause(b->pause_arg);
+    b->pause_due = clock_now(CLOCK_MONOTONIC) + TRACE_BUILDER_PAUSE_USEC;
 }
 
 const char *trace_path_below(const char *root, const char *path)
@@ -147,47 +212,36 @@ static int add_metadata(TraceBuilder *b)
 
 /* --- page ranges ------------------------------------------------------------------------------ */
 
-/* Adds the pages of the file that were read and have been reclaimed. The kernel does not say when a
- * page was read or reclaimed. In a boot and in the first login after it the stage is assumed to
- * have read the page. In a later login or a session the page may have been read days before, so
- * nothing is added. Returns 0, 1 if the ranges are not complete, or -ENOMEM. */
-static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
+/* Returns true if pages that were read and have been reclaimed belong to the stage. The kernel does
+ * not say when a page was read or reclaimed. In a boot and in the first login after it the stage is
+ * assumed to have read the page. In a later login or a session the page may have been read days
+ * before. */
+static bool counts_reclaimed(const StageRecord *s)
 {
-    _cleanup_range_set_ RangeSet seen = {0};
-    int cut, r;
-
-    if (s->stage != STAGE_BOOT && (s->stage != STAGE_LOGIN || s->n_logins > 1))
-        return 0;
-    if (s->snapshots.no_cachestat || cachestat_count(fd, CACHESTAT_EVICTED, 0, f->size_bytes) <= 0)
-        return 0;
-    cut = cachestat_ranges(fd, CACHESTAT_SEEN, f->size_bytes, deadline, &seen);
-    if (cut < 0)
-        return cut == -ENOMEM ? cut : 0;
-    r = range_set_unite(&f->resident, &seen);
-    return r < 0 ? r : cut;
+    return (s->stage == STAGE_BOOT || (s->stage == STAGE_LOGIN && s->n_logins <= 1)) &&
+           !s->snapshots.no_cachestat;
 }
 
 /* Reads the resident and the reclaimed ranges of the file. Returns 0, 1 if the ranges are not
  * complete, or -ENOMEM. */
-static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
+static int read_residency(TraceBuilder *b, const Resolved *x, TraceFile *f)
 {
-    usec_t deadline = clock_now(CLOCK_MONOTONIC) + FILE_USEC;
-    _cleanup_close_ int fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
-    int cut, r;
+    StageRecord *s = b->s;
+    FilePagesQuery query = {
+            .size_bytes = f->size_bytes,
+            .deadline = clock_now(CLOCK_MONOTONIC) + FILE_USEC,
+            .reclaimed = counts_reclaimed(s),
+    };
+    int cut = file_pages_read(volume_call_dev(x->volume), x->fd, &query, &f->resident);
 
-    if (fd < 0)
-        return 0; /* it cannot be opened: no ranges */
-    cut = residency_read(fd, f->size_bytes, deadline, &f->resident);
-    if (cut >= 0) {
-        r = add_reclaimed(s, fd, deadline, f);
-        return r < 0 ? r : cut || r;
-    }
     if (cut == -EPERM && s->residency_known) {
         log_warning("The kernel does not say which pages of other users' files are resident "
                     "(CAP_FOWNER in this user namespace?): whole files are assumed");
-        s->residency_known = false;
+        s->residency_known = b->o->stage->residency_known = false;
     }
-    return cut == -ENOMEM ? cut : 0;
+    if (cut == -ETIMEDOUT)
+        return 1;
+    return cut >= 0 || cut == -ENOMEM ? cut : 0;
 }
 
 /* Adds the ranges that Sampling found resident while the stage ran, clipped to the present size of
@@ -231,7 +285,7 @@ static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Re
     const VolumeTable *volumes = &b->o->volumes.table;
     LoggedObject o;
 
-    event_log_object(b->o->stage->log, object, &o);
+    event_log_object(b->s->log, object, &o);
     x->fd = fanotify_resolve(b->o->fanotify, &o, path, size);
     if (x->fd < 0 || fstat(x->fd, &x->st) < 0)
         return -ENOENT;
@@ -249,7 +303,7 @@ static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Re
  * -ENOMEM. */
 static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
 {
-    StageRecord *s = b->o->stage;
+    StageRecord *s = b->s;
     bool regular = S_ISREG(x->st.st_mode);
     int cut = 0, r;
 
@@ -257,7 +311,7 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
     f->size_bytes = regular ? (uint64_t)x->st.st_size : 0;
     f->mtime_nsec = (int64_t)timespec_nsec(&x->st.st_mtim);
     if (regular && s->residency_known)
-        cut = read_residency(s, x->fd, f);
+        cut = read_residency(b, x, f);
     if (cut < 0)
         return cut;
     r = stage_metadata_add(x->metadata, x->volume, x->path, x->st.st_ino);
@@ -283,7 +337,7 @@ static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 /* Adds the resolved object to the trace, which may contain a file with that path already. */
 static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *x, const char *path)
 {
-    StageRecord *s = b->o->stage;
+    StageRecord *s = b->s;
     uint32_t volume = b->volumes[x->volume - b->o->volumes.table.volumes].id, id, path_id;
     size_t ranges, n_names = b->t->n_paths;
     TraceFile *f;
@@ -314,7 +368,7 @@ static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *
  * if the user's share has no room for its path; -ENOMEM or -E2BIG. */
 static int add_object(TraceBuilder *b, const StageObject *object)
 {
-    UserShares *shares = &b->o->stage->shares;
+    UserShares *shares = &b->s->shares;
     char path[PATH_MAX];
     Resolved x = {.fd = -EBADF};
     const char *below;
@@ -347,7 +401,7 @@ static bool stop_is_pending(void)
  * stop; -ENOMEM or -E2BIG. */
 static int add_for_user(TraceBuilder *b, const StageObject *object)
 {
-    UserShares *shares = &b->o->stage->shares;
+    UserShares *shares = &b->s->shares;
     usec_t start = clock_now(CLOCK_MONOTONIC);
     int r;
 
@@ -363,14 +417,16 @@ static int add_for_user(TraceBuilder *b, const StageObject *object)
  * of their likeliest user. */
 static int add_selected(TraceBuilder *b, const StageObject *objects, size_t n)
 {
-    StageRecord *s = b->o->stage;
+    StageRecord *s = b->s;
     _cleanup_free_ bool *done = calloc(event_log_n_objects(s->log) + 1, sizeof(bool));
 
     if (!done)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        int r = done[objects[i].object] ? 1 : add_for_user(b, &objects[i]);
+        int r;
 
+        give_way(b);
+        r = done[objects[i].object] ? 1 : add_for_user(b, &objects[i]);
         if (r < 0)
             return r;
         done[objects[i].object] = r > 0;
@@ -385,7 +441,7 @@ static int add_selected(TraceBuilder *b, const StageObject *objects, size_t n)
 static int add_objects(TraceBuilder *b)
 {
     _cleanup_free_ StageObject *objects = NULL;
-    StageRecord *s = b->o->stage;
+    StageRecord *s = b->s;
     const ProcessRun *runs;
     size_t n, n_runs;
     int r;
@@ -394,7 +450,7 @@ static int add_objects(TraceBuilder *b)
     if (!b->files)
         return -ENOMEM;
     memset(b->files, 0xff, (event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
-    runs = process_table_runs(b->o->processes, &n_runs);
+    runs = runs_of(b, &n_runs);
     r = stage_select(s->log, runs, n_runs, &s->shares, &objects, &n);
     if (r >= 0)
         r = add_selected(b, objects, n);
@@ -407,7 +463,7 @@ static int add_objects(TraceBuilder *b)
 /* Adds the lifetime of a run, unless the run ended before the stage began. */
 static int add_lifetime(TraceBuilder *b, const ProcessRun *p, uint32_t application)
 {
-    const StageRecord *s = b->o->stage;
+    const StageRecord *s = b->s;
     usec_t end = MAX(p->start, p->end);
 
     if (p->n_processes == 0 && s->zero_boottime + end < s->start.boottime)
@@ -425,7 +481,7 @@ static int add_lifetime(TraceBuilder *b, const ProcessRun *p, uint32_t applicati
 static int add_runs(TraceBuilder *b)
 {
     size_t n;
-    const ProcessRun *runs = process_table_runs(b->o->processes, &n);
+    const ProcessRun *runs = runs_of(b, &n);
 
     b->runs = calloc(n + 1, sizeof(uint32_t));
     if (!b->runs)
@@ -463,25 +519,27 @@ static int add_touched(TraceBuilder *b)
         return -ENOMEM;
     for (size_t i = 0; i < volumes->n; i++)
         devs[b->volumes[i].id] = volumes->volumes[i].mount_dev;
-    runs = process_table_runs(b->o->processes, &n);
-    return touched_add_rows(&b->o->stage->touched, devs, runs, n, b->runs, b->t);
+    runs = runs_of(b, &n);
+    return touched_add_rows(&b->s->touched, devs, runs, n, b->runs, b->t);
 }
 
 static int add_accesses(TraceBuilder *b)
 {
     size_t n, n_runs;
-    const LoggedEvent *events = event_log_events(b->o->stage->log, &n);
+    const LoggedEvent *events = event_log_events(b->s->log, &n);
 
-    process_table_runs(b->o->processes, &n_runs);
+    runs_of(b, &n_runs);
     for (size_t i = 0; i < n; i++) {
         TraceAccess a = {
-                .at = stage_record_time(b->o->stage, events[i].at_msec * USEC_PER_MSEC),
+                .at = stage_record_time(b->s, events[i].at_msec * USEC_PER_MSEC),
                 .file = b->files[events[i].object],
                 .application = events[i].run < n_runs ? b->runs[events[i].run] : TRACE_NONE,
                 .kind = (AccessKind)events[i].kind,
         };
         int r;
 
+        if (i % ACCESSES_PER_PAUSE == 0)
+            give_way(b);
         if (events[i].own_start)
             a.application = TRACE_NONE;
         if (a.application == RUN_OWN) {
@@ -506,16 +564,20 @@ int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, 
     r = add_volumes(b);
     if (r >= 0)
         r = add_objects(b);
+    give_way(b);
     if (r >= 0)
         r = add_runs(b);
+    give_way(b);
     if (r >= 0)
         r = add_touched(b);
     if (r >= 0)
         r = add_accesses(b);
+    give_way(b);
     if (r >= 0)
         r = add_metadata(b);
+    give_way(b);
     if (r >= 0)
-        r = trace_add_facts(b->t, b->o->stage, root, run_dir);
+        r = trace_add_facts(b->t, b->s, root, run_dir);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(b->t);

@@ -18,6 +18,18 @@ TraceBuilder *trace_builder_free(TraceBuilder *b);
 DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
 #define _cleanup_trace_builder_ _cleanup_(trace_builder_freep)
 
+/* What cannot wait until the trace is built. It may read events, but must not end, begin or drop a
+ * stage, and must not change the volumes. */
+typedef void (*trace_builder_pause_t)(void *arg);
+#define TRACE_BUILDER_PAUSE_USEC (20 * USEC_PER_MSEC)
+
+/* Takes the stage's record from the observer, whose log then contains only the running processes and
+ * the runs whose serial is `keep_from` or higher, as after observer_forget(). The observer may
+ * therefore record further events while the trace is built: trace_builder_build() calls `pause`
+ * whenever TRACE_BUILDER_PAUSE_USEC have passed, except within one object that takes longer. Returns
+ * 0, or -ENOMEM with nothing changed. */
+int trace_builder_take(TraceBuilder *b, uint64_t keep_from, trace_builder_pause_t pause, void *arg);
+
 /* Resolves paths, samples pages within the users' shares, and makes the trace. Removes the samples
  * from the stage's record. The paths of the trace start at `root`. `run_dir` is the directory in
  * which replay leaves its status, or NULL. Returns 0, -E2BIG (more volumes or lifetimes than a

@@ -3,6 +3,7 @@
 #include "record/volume-snapshots.h"
 
 #include "base/clock.h"
+#include "base/disk-call.h"
 #include "device/block-device.h"
 
 #include <string.h>
@@ -44,27 +45,62 @@ static VolumeSnapshot *add(VolumeSnapshots *s, uint64_t st_dev)
     return &s->items[s->n++];
 }
 
+/* Searches the page cache of a block device. The open of a removable device asks the device whether
+ * its medium was changed. */
+typedef struct SnapshotJob {
+    DiskJob job;
+    uint64_t block_dev, size_bytes;
+    CachestatWhat what;
+    RangeSet ranges;
+    int r;
+} SnapshotJob;
+
+static void job_free(DiskJob *job)
+{
+    SnapshotJob *x = (SnapshotJob *)job;
+
+    range_set_done(&x->ranges);
+    free(x);
+}
+
+static void job_run(DiskJob *job)
+{
+    SnapshotJob *x = (SnapshotJob *)job;
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + VOLUME_SNAPSHOT_USEC;
+    _cleanup_close_ int fd = block_device_open(x->block_dev);
+
+    x->r = fd < 0 ? fd : cachestat_ranges(fd, x->what, x->size_bytes, deadline, &x->ranges);
+    if (x->r > 0)
+        x->r = -ETIME;
+}
+
 static int volume_cachestat(const VolumeSnapshots *s, const Volume *v, CachestatWhat what,
                             RangeSet *ret)
 {
-    usec_t deadline = clock_now(CLOCK_MONOTONIC) + VOLUME_SNAPSHOT_USEC;
-    _cleanup_range_set_ RangeSet ranges = {0};
-    _cleanup_close_ int fd = -EBADF;
+    SnapshotJob *x;
     int r;
 
     if (strncmp(v->fstype, "ext", 3) != 0)
         return -EOPNOTSUPP;
     if (s->no_cachestat)
         return -ENOSYS;
-    fd = block_device_open(v->block_dev);
-    if (fd < 0)
-        return fd;
-    r = cachestat_ranges(fd, what, v->size_bytes, deadline, &ranges);
-    if (r != 0)
-        return r < 0 ? r : -ETIME;
-    *ret = ranges;
-    ranges = (RangeSet){0};
-    return 0;
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return -ENOMEM;
+    x->job = (DiskJob){job_run, job_free};
+    x->block_dev = v->block_dev;
+    x->size_bytes = v->size_bytes;
+    x->what = what;
+    r = disk_call(volume_call_dev(v), &x->job);
+    if (r < 0)
+        return r;
+    r = x->r;
+    if (r >= 0) {
+        *ret = x->ranges;
+        x->ranges = (RangeSet){0};
+    }
+    job_free(&x->job);
+    return r;
 }
 
 int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t)

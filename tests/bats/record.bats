@@ -45,6 +45,10 @@ recorder_stop() {
     cat "$HS_TMP/recorder.log"
     [ "$status" -eq "${1:-0}" ]
     [ "${1:-0}" -eq 0 ] || return 0
+    show_trace
+}
+
+show_trace() {
     TRACE=$(echo "$HS_STATE"/traces/*-boot*.json)
     SHOWN=$HS_TMP/shown.json
     "$HEADSTART" show --json=short "$TRACE" >"$SHOWN"
@@ -318,6 +322,80 @@ records_disk() {
     served_disk 0
     records_disk
     shown '[.files[].path] | index("/disk/file")'
+}
+
+# second_disk: mounts an ext4 on a simulated disk that can hang on HS_TMP/disk, beside the filesystem
+# of hs_filesystem. DISKSIM_CONTROL is its control file.
+second_disk() {
+    hs_simulated_disk ssd on 64
+    echo x >"$HS_MNT/file"
+    mkdir "$HS_MNT/dir"
+    for i in {1..20}; do
+        mkdir "$HS_MNT/dir/$i"
+        echo x >"$HS_MNT/dir/$i/file"
+    done
+    cp "$(type -P sleep)" "$HS_MNT/program"
+    umount "$HS_MNT"
+    mkdir "$HS_TMP/disk"
+    hs_mount "$HS_LOOP" "$HS_TMP/disk"
+    DISK_LOOP=$HS_LOOP
+    DISKSIM_CONTROL=$HS_TMP/fuse/control
+    hs_filesystem ext4 64
+    echo x >"$HS_MNT/file"
+}
+
+# answers yes|no: lets the second disk hang or answer.
+answers() {
+    local fault=hang
+    [ "$1" = no ] || fault=none
+    echo "fault $fault" >"$DISKSIM_CONTROL"
+}
+
+# recorder_stop_while_hung: ends the recorder, which must write its trace while the second disk hangs.
+recorder_stop_while_hung() {
+    kill -TERM "$RECORDER"
+    # headstartd would end itself after eight seconds, without a trace.
+    hs_wait 6 compgen -G "$HS_STATE/traces/*-boot*.json"
+    answers yes
+    local status=0
+    wait "$RECORDER" || status=$?
+    cat "$HS_TMP/recorder.log"
+    [ "$status" -eq 0 ]
+    show_trace
+}
+
+@test "a disk that hangs while a stage is recorded keeps no file of another disk from the trace" {
+    second_disk
+    recorder_start --root="$HS_TMP"
+    hs_wait 10 marked "$RECORDER" "$HS_TMP/disk"
+    cat "$HS_MNT/file" "$HS_TMP"/disk/dir/*/file >/dev/null
+    # The recorder has to look the files of the disk up again, and the disk does not answer.
+    answers no
+    hs_defer answers yes
+    sync
+    echo 3 >/proc/sys/vm/drop_caches
+    recorder_stop_while_hung
+    shown 'any(.files[]; .path == "/mnt/file")'
+    shown '[.files[].path] | index("/disk/dir/20/file") == null'
+}
+
+@test "a disk that hangs while its UUID is read does not stop the recorder" {
+    need_command mksquashfs
+    grep -qw squashfs /proc/filesystems || skip "the kernel has no squashfs"
+    second_disk
+    umount "$HS_TMP/disk"
+    # The kernel does not tell the UUID of a squashfs, so libblkid reads the device.
+    mkdir "$HS_TMP/content" "$HS_TMP/other"
+    mksquashfs "$HS_TMP/content" "$HS_TMP/squashfs" -quiet -no-progress
+    dd if="$HS_TMP/squashfs" of="$DISK_LOOP" conv=fsync status=none
+    hs_mount "$DISK_LOOP" "$HS_TMP/other"
+    answers no
+    hs_defer answers yes
+    echo 3 >/proc/sys/vm/drop_caches
+    recorder_start --root="$HS_TMP"
+    cat "$HS_MNT/file" >/dev/null
+    recorder_stop_while_hung
+    shown 'any(.files[]; .path == "/mnt/file")'
 }
 
 # runs_from PID PATH: checks that the process executes that file.

@@ -24,6 +24,7 @@ static struct {
 usec_t __wrap_clock_now(clockid_t clock);
 int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 void __wrap_fanotify_resolve_done(Fanotify *f);
+uint64_t __wrap_fanotify_call_dev(const Fanotify *f, const LoggedObject *o);
 int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);
 
 usec_t __wrap_clock_now(clockid_t clock)
@@ -38,6 +39,11 @@ int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size
 
 void __wrap_fanotify_resolve_done(Fanotify *f)
 {
+}
+
+uint64_t __wrap_fanotify_call_dev(const Fanotify *f, const LoggedObject *o)
+{
+    return 0;
 }
 
 int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret)

@@ -77,6 +77,7 @@ static size_t build(StageRecord *s)
             .device = empty,
             .disk = empty,
             .scheduler = empty,
+            .with_root = true,
     };
     Observer o = {.stage = s, .connector_fd = -EBADF, .volumes.table = {&v, 1, 1}};
     TraceBuilder *b = NULL;
