@@ -3,8 +3,10 @@
 #include "record/proc-facts.h"
 
 #include "base/directory.h"
+#include "base/disk-call.h"
 #include "base/rooted.h"
 #include "base/uid.h"
+#include "record/subordinate-uids.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 struct ProcReader {
     int mountinfo_fd;   /* opened here; POLLPRI signals a change */
     MountTable mounts;  /* mounts of this process */
+    uint64_t root_dev;  /* st_dev of "/" */
     char namespace[64]; /* mount namespace of this process, as /proc/self/ns/mnt names it */
 };
 
@@ -43,6 +46,7 @@ static bool read_link(const char *path, char *ret, size_t size)
 int proc_reader_new(ProcReader **ret)
 {
     _cleanup_(proc_reader_freep) ProcReader *x = calloc(1, sizeof(*x));
+    struct stat st;
     int r;
 
     if (!x)
@@ -53,6 +57,7 @@ int proc_reader_new(ProcReader **ret)
     r = mount_table_read(AT_FDCWD, &x->mounts);
     if (r < 0)
         return r;
+    x->root_dev = stat("/", &st) < 0 ? 0 : st.st_dev;
     (void)read_link("/proc/self/ns/mnt", x->namespace, sizeof(x->namespace));
     *ret = TAKE_PTR(x);
     return 0;
@@ -83,10 +88,54 @@ static bool is_local_for(uint32_t pid, const char *exe)
            mount_table_parse(text, &mounts, NULL) >= 0 && mount_table_path_is_local(&mounts, exe);
 }
 
+/* Looks up where a path leads. */
+typedef struct LookupJob {
+    DiskJob job;
+    char *path;
+    struct stat st; /* all zero: nowhere */
+} LookupJob;
+
+static void lookup_free(DiskJob *job)
+{
+    LookupJob *l = (LookupJob *)job;
+
+    free(l->path);
+    free(l);
+}
+
+static void lookup_run(DiskJob *job)
+{
+    LookupJob *l = (LookupJob *)job;
+
+    if (lstat(l->path, &l->st) < 0)
+        l->st = (struct stat){0};
+}
+
+/* Returns true if the path leads to the file with these attributes, as far as its disk answers. */
+static bool leads_to(const ProcReader *x, const char *path, const struct stat *st)
+{
+    LookupJob *l = calloc(1, sizeof(*l));
+    bool same;
+
+    if (!l)
+        return false;
+    l->job = (DiskJob){lookup_run, lookup_free};
+    l->path = strdup(path);
+    if (!l->path) {
+        free(l);
+        return false;
+    }
+    if (disk_call(st->st_dev == x->root_dev ? 0 : st->st_dev, &l->job) < 0)
+        return false;
+    same = l->st.st_dev == st->st_dev && l->st.st_ino == st->st_ino;
+    lookup_free(&l->job);
+    return same;
+}
+
 static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
 {
     char exe[64], namespace[64], path[64];
-    struct stat st, seen;
+    struct stat st;
     bool same, local;
 
     snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
@@ -102,14 +151,14 @@ static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
             f->exe[0] = 0; /* the process may see another file at this path */
         return;
     }
-    if (stat(exe, &st) < 0)
+    if (stat(exe, &st) < 0) /* of an open file: it looks nothing up */
         return;
     f->exe_dev = st.st_dev;
-    if (lstat(f->exe, &seen) < 0 || seen.st_dev != st.st_dev || seen.st_ino != st.st_ino)
+    if (!leads_to(x, f->exe, &st))
         f->exe[0] = 0;
 }
 
-/* Reads parent and user of a process. Returns 0 or -ESRCH. */
+/* Reads parent and real UID of a process. Returns 0 or -ESRCH. */
 static int read_status(uint32_t pid, ProcFacts *f)
 {
     _cleanup_free_ char *status = NULL;
@@ -128,6 +177,60 @@ static int read_status(uint32_t pid, ProcFacts *f)
     return 0;
 }
 
+uint32_t proc_cgroup_user(const char *text)
+{
+    static const char slice[] = "/user.slice/user-";
+
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const char *path = strchr(line, ':');
+        unsigned long uid;
+        char *end;
+
+        path = path ? strchr(path + 1, ':') : NULL;
+        if (!path || strncmp(path + 1, slice, strlen(slice)) != 0)
+            continue;
+        uid = strtoul(path + 1 + strlen(slice), &end, 10);
+        if (end != path + 1 + strlen(slice) && strncmp(end, ".slice/", 7) == 0 && uid < UID_INVALID)
+            return (uint32_t)uid;
+    }
+    return UID_INVALID;
+}
+
+/* Returns the user whose session contains the process: by its control group, which no user can
+ * leave for that of another, or by its login UID (pam_loginuid(8)). UID_INVALID: none is known. */
+static uint32_t session_user(uint32_t pid)
+{
+    _cleanup_free_ char *cgroup = NULL, *login = NULL;
+    uint32_t uid = UID_INVALID;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+    if (rooted_read(AT_FDCWD, path, 65536, &cgroup, NULL) >= 0)
+        uid = proc_cgroup_user(cgroup);
+    snprintf(path, sizeof(path), "/proc/%u/loginuid", pid);
+    if (uid == UID_INVALID && rooted_read(AT_FDCWD, path, 64, &login, NULL) >= 0)
+        uid = (uint32_t)strtoul(login, NULL, 10);
+    return uid;
+}
+
+/* Returns the user to whom a process with this real UID belongs. */
+static uint32_t user_of(uint32_t pid, uint32_t uid)
+{
+    uint32_t session;
+
+    if (uid != 0 && !subordinate_uid_is_possible(uid))
+        return uid;
+    session = session_user(pid);
+    return uid_is_person(session) ? session : uid;
+}
+
+uint32_t proc_user(uint32_t pid)
+{
+    ProcFacts f = {.uid = UID_INVALID};
+
+    return read_status(pid, &f) < 0 ? UID_INVALID : user_of(pid, f.uid);
+}
+
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
 {
     ProcFacts f = {.uid = UID_INVALID};
@@ -135,6 +238,7 @@ int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
 
     if (r < 0)
         return r;
+    f.uid = user_of(pid, f.uid);
     read_exe(x, pid, &f);
     *ret = f;
     return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads facts about processes from /proc. Looks up no path on a filesystem that may hang (network,
- * FUSE, autofs): the recorder has one thread, and it must not wait for a server. */
+/* Reads facts about processes from /proc. Looks up no path on a network, FUSE or autofs filesystem,
+ * because the recorder must not wait for a server. Looks up a path on another disk than that of "/"
+ * with disk_call() (base/disk-call.h). */
 
 #include "base/macros.h"
 
@@ -20,12 +21,22 @@ typedef struct ProcFacts {
     bool remote;      /* the executable lies on a filesystem that may hang, so the path must not be
                          looked up */
     uint32_t parent;
-    uint32_t uid;
+    uint32_t uid; /* of proc_user() */
 } ProcFacts;
 
 /* Reads the facts about a process. Returns 0, or -ESRCH if its status cannot be read (usually the
  * process is gone). */
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
+
+/* Returns the user to whom the process belongs: its real UID, or, if that is root's or may be a
+ * subordinate one (subuid(5)), the user in whose session it is, if that is a person. A
+ * set-user-ID program therefore belongs to the user who started it, and so does the root of a user's
+ * container. UID_INVALID: the process is gone. */
+uint32_t proc_user(uint32_t pid);
+
+/* Pure: returns the UID of the slice user-UID.slice in the text of /proc/PID/cgroup, or
+ * UID_INVALID. */
+uint32_t proc_cgroup_user(const char *text);
 
 /* Stores the process and its ancestors in `ret`, the parent first, at most `max` (above 0) in all.
  * Ends at process 1, which is left out, and where a process is gone. Returns the number, at least

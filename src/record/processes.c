@@ -6,6 +6,7 @@
 #include "record/processes.h"
 
 #include "base/macros.h"
+#include "record/subordinate-uids.h"
 
 #include <string.h>
 
@@ -400,13 +401,20 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
     return 0;
 }
 
+/* A process that belongs to a person and becomes root, or gets a UID that may be a subordinate one,
+ * still belongs to that person. */
+static uint32_t owner_after(uint32_t before, uint32_t uid)
+{
+    return uid_is_person(before) && (uid == 0 || subordinate_uid_is_possible(uid)) ? before : uid;
+}
+
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid)
 {
     Process *p = find_or_add(t, pid);
 
     if (!p)
         return -ENOMEM;
-    p->uid = uid;
+    p->uid = owner_after(p->uid, uid);
     return 0;
 }
 

@@ -62,7 +62,7 @@
 typedef struct ProcessRun {
     uint32_t object;      /* the executed file: a number of the caller; PROCESS_NONE: not known */
     uint32_t pid;         /* of the process that executed it */
-    uint32_t uid;         /* of that process at that time; UID_INVALID: not known */
+    uint32_t uid;         /* the user to whom that process belonged then; UID_INVALID: not known */
     uint32_t n_processes; /* live processes that are part of the run */
     usec_t start;         /* on the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
@@ -79,17 +79,20 @@ ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
 /* Adds a process whose start was not reported, with the object that it runs (PROCESS_NONE: not
- * known) and its UID. The entry of a known PID stays as it is. Returns 0 or -ENOMEM. */
+ * known) and its user. The entry of a known PID stays as it is. Returns 0 or -ENOMEM. */
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
 /* Returns true if the run of that process is known. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
-/* Returns the UID of that process, or UID_INVALID if it is not known. */
+/* Returns the user to whom the process belongs: its UID, but a process of a person (UID 1000 or
+ * higher) that becomes root or gets a UID from SUBORDINATE_UID_MIN on still belongs to this person,
+ * and so do the processes that it forks. A user can therefore start no process that counts as
+ * root's. Returns UID_INVALID if the user is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* Handle the reports of the proc connector. An unknown process is no error. Return 0 or -ENOMEM. */
+/* Handle the reports of the proc connector; `uid` is the new real UID. An unknown process is no error. Return 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);

@@ -217,19 +217,20 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Returns the user of that process, who is the owner of its directory in /proc, or the user to whom
- * this subordinate UID belongs. UID_INVALID: the process is gone, or no user is known. */
+/* Returns the user of that process: the owner of its directory in /proc, or, if that is root or may
+ * be a subordinate UID, the user to whom the process belongs. UID_INVALID: the process is gone, or
+ * no user is known. */
 static uint32_t user_of(LaunchThread *t, uint32_t pid)
 {
     char path[32];
     struct stat st;
+    uint32_t uid;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
     if (stat(path, &st) < 0)
         return UID_INVALID;
-    return subordinate_uid_is_possible(st.st_uid)
-                   ? subordinate_uids_owner(&t->subordinate, st.st_uid)
-                   : st.st_uid;
+    uid = st.st_uid == 0 || subordinate_uid_is_possible(st.st_uid) ? proc_user(pid) : st.st_uid;
+    return subordinate_uid_is_possible(uid) ? subordinate_uids_owner(&t->subordinate, uid) : uid;
 }
 
 static int before_events(void *arg _unused_)

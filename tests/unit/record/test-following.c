@@ -187,19 +187,89 @@ static void count(void *arg, const char *what, const ProcessRun *run, bool start
     n[started]++;
 }
 
-/* More runs than the table holds: ended runs are forgotten, and every run is reported. */
+/* Compacts the table, as the recorder does when a stage is over. */
+static void compact(World *w)
+{
+    assert_int_equal(process_table_compact(w->table, following_first_waiting(w->following), same,
+                                           NULL),
+                     0);
+}
+
+/* A run that is not to be reported is waited for no longer, whatever the reason, so that it can be
+ * forgotten, and the recorder reads its queue seldom again. */
+static void test_nothing_is_followed_for_ever(void **state)
+{
+    World *w = *state;
+    uint32_t run;
+    size_t n;
+
+    execute(w, 10, 25, 5); /* without a name */
+    assert_int_equal(process_table_exec(w->table, 11, 6), 0); /* no program is ever named */
+    assert_int_equal(process_table_open(w->table, 12, 3, OPEN_EXEC | OPEN_REPORTED | OPEN_OWN, 6,
+                                        &run),
+                     0); /* headstart's own */
+    assert_int_equal(process_table_open(w->table, 13, 4, OPEN_EXEC | OPEN_REPORTED, 6, &run), 0);
+    assert_int_equal(process_table_open(w->table, 13, 5, 0, 6, &run), 0); /* a failed execve */
+    batches(w, 1);
+    assert_true(following_waits(w->following));
+    assert_int_equal(following_first_waiting(w->following), 0);
+    for (uint32_t pid = 10; pid < 14; pid++)
+        process_table_exit(w->table, pid, 8);
+    batches(w, FOLLOWING_BATCHES + 2);
+    assert_false(following_waits(w->following));
+    assert_string_equal(w->reported, "");
+    compact(w);
+    process_table_runs(w->table, &n);
+    assert_int_equal(n, 0);
+    /* The table forgets a run before it is reported. */
+    execute(w, 20, 0, 10);
+    process_table_exit(w->table, 20, 11);
+    batches(w, 1);
+    assert_true(following_waits(w->following));
+    process_table_settle(w->table, NULL, NULL);
+    process_table_settle(w->table, NULL, NULL);
+    assert_int_equal(process_table_new_stage(w->table, same, NULL), 0);
+    batches(w, 1);
+    assert_false(following_waits(w->following));
+    compact(w);
+    process_table_runs(w->table, &n);
+    assert_int_equal(n, 0);
+}
+
+/* What test_for_ever() does in turn. */
+static const struct {
+    uint32_t object;
+    unsigned flags;
+    bool reported;
+} kinds[] = {
+        {0, OPEN_EXEC | OPEN_REPORTED, true},
+        {25, OPEN_EXEC | OPEN_REPORTED, false},            /* without a name */
+        {3, OPEN_EXEC | OPEN_REPORTED | OPEN_OWN, false}, /* headstart's own */
+        {1, OPEN_EXEC | OPEN_REPORTED, true},
+};
+
+/* More runs than the table holds, of many users: ended runs are forgotten, and every run that is to
+ * be reported is. A process that has exited is forgotten, too. */
 static void test_for_ever(void **state)
 {
     World *w = *state;
     const unsigned n = 2 * PROCESS_RUNS_MAX;
-    unsigned counts[2] = {0};
+    unsigned counts[2] = {0}, expected = 0;
     const ProcessRun *runs;
     size_t n_runs;
 
     for (unsigned i = 0; i < n; i++) {
+        uint32_t pid = 10 + i, run;
+
         w->now = i + 1;
-        execute(w, 10 + i % 30000, 0, w->now);
-        process_table_exit(w->table, 10 + i % 30000, w->now + 1);
+        assert_int_equal(process_table_uid(w->table, pid, 1000 + i % 7), 0);
+        assert_int_equal(process_table_exec(w->table, pid, w->now), 0);
+        assert_int_equal(process_table_open(w->table, pid, kinds[i % ELEMENTSOF(kinds)].object,
+                                            kinds[i % ELEMENTSOF(kinds)].flags, w->now, &run),
+                         0);
+        assert_true(run != PROCESS_NONE);
+        expected += kinds[i % ELEMENTSOF(kinds)].reported;
+        process_table_exit(w->table, pid, w->now + 1);
         if (i % 100 > 0 && i < n - 1)
             continue;
         for (int batch = 0; batch < (i < n - 1 ? 1 : 6); batch++) {
@@ -210,14 +280,18 @@ static void test_for_ever(void **state)
                     0);
         }
         if (n_runs > 5000)
-            assert_int_equal(process_table_compact(w->table, following_first_waiting(w->following),
-                                                   same, NULL),
-                             0);
+            compact(w);
         process_table_runs(w->table, &n_runs);
         assert_true(n_runs < 6000);
+        if (i >= 300)
+            assert_int_equal(process_table_uid_of(w->table, pid - 300), UID_INVALID);
     }
-    assert_int_equal(counts[true], n);
-    assert_int_equal(counts[false], n);
+    assert_int_equal(counts[true], expected);
+    assert_int_equal(counts[false], expected);
+    assert_false(following_waits(w->following));
+    compact(w);
+    process_table_runs(w->table, &n_runs);
+    assert_int_equal(n_runs, 0);
 }
 
 int main(void)
@@ -226,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             TEST(test_start_and_exit), TEST(test_within_one_batch), TEST(test_duplicate_pid),
             TEST(test_family),         TEST(test_not_followed),     TEST(test_new_stage),
+            TEST(test_nothing_is_followed_for_ever),
             TEST(test_for_ever),
     };
 

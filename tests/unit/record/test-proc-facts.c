@@ -2,6 +2,8 @@
 
 #include "record/proc-facts.h"
 
+#include "base/uid.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -36,10 +38,66 @@ static void the_parent_follows_its_child(void **state)
     assert_int_equal(proc_lineage((uint32_t)child, pids, 8), 1);
 }
 
+static void the_control_group_names_the_user(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t uid;
+    } cases[] = {
+            {"0::/user.slice/user-1000.slice/session-3.scope\n", 1000},
+            {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n", 1000},
+            {"9:name=systemd:/user.slice/user-1001.slice/session-1.scope\n0::/\n", 1001},
+            {"12:pids:/\n0::/user.slice/user-116.slice/session-c1.scope", 116},
+            {"0::/system.slice/cron.service\n", UID_INVALID},
+            {"0::/machine.slice/x.scope/user.slice/user-1000.slice/session-1.scope\n", UID_INVALID},
+            /* A user may make this group below the own one. */
+            {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/user-1001.slice/x\n", 1000},
+            {"0::/user.slice/user-1000-x.slice/y\n", UID_INVALID},
+            {"0::/user.slice/user-.slice/y\n", UID_INVALID},
+            {"0::/user.slice/user-4294967295.slice/y\n", UID_INVALID},
+            {"0::/user.slice/user-99999999999999999999.slice/y\n", UID_INVALID},
+            {"0:/user.slice/user-1000.slice/y\n", UID_INVALID},
+            {"", UID_INVALID},
+            {"\n\n", UID_INVALID},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(proc_cgroup_user(cases[i].text), cases[i].uid);
+}
+
+/* The saved and the effective UID do not count: a set-user-ID program belongs to the user who started
+ * it. */
+static void a_set_user_id_program_is_the_users(void **state)
+{
+    pid_t child;
+    int ready[2];
+    char byte;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        if (setresuid(1234, 0, 0) < 0 || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(proc_user((uint32_t)child), 1234);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(proc_user((uint32_t)child), UID_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_parent_follows_its_child),
+            cmocka_unit_test(the_control_group_names_the_user),
+            cmocka_unit_test(a_set_user_id_program_is_the_users),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -529,6 +529,71 @@ static void test_uid(void **state)
     assert_int_equal(run_of(opens(1))->uid, 0);
 }
 
+static bool is_below_1000(uint32_t pid)
+{
+    return pid < 1000;
+}
+
+/* What a person starts belongs to this person, also as root and with a subordinate UID; but a
+ * system account or another person does not become somebody else's. */
+static void test_owner(void **state)
+{
+    static const struct {
+        uint32_t before, uid, owner;
+    } cases[] = {
+            {1000, 0, 1000},         /* sudo, or a set-user-ID program that becomes root */
+            {1000, 100000, 1000},    /* a container of the user */
+            {1000, 4000000000, 1000}, /* with UIDs of sssd, which subuid(5) does not list */
+            {1000, 1001, 1001},      /* su */
+            {200000, 0, 200000},     /* a person with a high UID */
+            {101, 0, 0},             /* D-Bus starts a service */
+            {65534, 0, 0},
+            {0, 100000, 100000}, /* a container of the machine, or the login of a person */
+            {0, 1000, 1000},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t pid = 50 + 2 * i;
+
+        forks(1, pid);
+        assert_int_equal(process_table_uid(table, pid, cases[i].before), 0);
+        assert_int_equal(process_table_uid(table, pid, cases[i].uid), 0);
+        assert_int_equal(process_table_uid_of(table, pid), cases[i].owner);
+        execs(pid);
+        program(pid, CAT);
+        batch();
+        batch();
+        assert_int_equal(run_of(opens(pid))->uid, cases[i].owner);
+        forks(pid, pid + 1);
+        assert_int_equal(process_table_uid_of(table, pid + 1), cases[i].owner);
+    }
+}
+
+/* A process that has exited is forgotten, whatever it did before and however it is found out. Its
+ * PID then belongs to no user. */
+static void test_forgotten(void **state)
+{
+    for (uint32_t pid = 1000; pid < 1008; pid++) {
+        unsigned kind = pid - 1000;
+
+        forks(1, pid);
+        assert_int_equal(process_table_uid(table, pid, 1000), 0);
+        if (kind & 1)
+            execs(pid);
+        if (kind & 2)
+            program(pid, CAT);
+        if (kind & 4)
+            exits(pid);
+        else
+            process_table_reap(table, is_below_1000, now);
+        batch();
+        batch();
+        assert_int_equal(process_table_uid_of(table, pid), UID_INVALID);
+        assert_false(process_table_knows(table, pid));
+    }
+    assert_true(process_table_knows(table, 1));
+}
+
 static void test_own(void **state)
 {
     forks(1, 10);
@@ -788,6 +853,8 @@ int main(void)
             TEST(test_lost_events),
             TEST(test_duplicate_pids),
             TEST(test_uid),
+            TEST(test_owner),
+            TEST(test_forgotten),
             TEST(test_own),
             TEST(test_reap),
             TEST(test_new_stage),
