@@ -145,13 +145,17 @@ static const ProcessRun *runs_of(const TraceBuilder *b, size_t *ret_n)
     return b->taken_runs;
 }
 
-/* Lets the caller do what cannot wait, if that is due. */
+/* Lets the caller do what cannot wait, if that is due. The pauses take at most half of the time:
+ * users who open files as fast as they can do not keep the trace from being built. */
 static void give_way(TraceBuilder *b)
 {
-    if (!b->pause || clock_now(CLOCK_MONOTONIC) < b->pause_due)
+    usec_t start = b->pause ? clock_now(CLOCK_MONOTONIC) : 0, end;
+
+    if (!b->pause || start < b->pause_due)
         return;
     b->pause(b->pause_arg);
-    b->pause_due = clock_now(CLOCK_MONOTONIC) + TRACE_BUILDER_PAUSE_USEC;
+    end = clock_now(CLOCK_MONOTONIC);
+    b->pause_due = end + MAX(TRACE_BUILDER_PAUSE_USEC, end - start);
 }
 
 const char *trace_path_below(const char *root, const char *path)

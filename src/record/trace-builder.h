@@ -26,8 +26,8 @@ typedef void (*trace_builder_pause_t)(void *arg);
 /* Takes the stage's record from the observer, whose log then contains only the running processes and
  * the runs whose serial is `keep_from` or higher, as after observer_forget(). The observer may
  * therefore record further events while the trace is built: trace_builder_build() calls `pause`
- * whenever TRACE_BUILDER_PAUSE_USEC have passed, except within one object that takes longer. Returns
- * 0, or -ENOMEM with nothing changed. */
+ * whenever TRACE_BUILDER_PAUSE_USEC have passed, or as much time as the last call took, if that is
+ * more. Returns 0, or -ENOMEM with nothing changed. */
 int trace_builder_take(TraceBuilder *b, uint64_t keep_from, trace_builder_pause_t pause, void *arg);
 
 /* Resolves paths, samples pages within the users' shares, and makes the trace. Removes the samples
