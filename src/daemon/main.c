@@ -11,7 +11,8 @@
  *   opened, and it reads events meanwhile.
  * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
- *   the paths that it has refused, under one mutex that is never held during I/O.
+ *   the paths that it has refused, under one mutex that is never held during I/O. A thread that
+ *   hangs is left behind, and another one continues without its disk.
  * - The launch thread (session/launch-thread.h) lives as long as a session. It waits for executions
  *   and replays launch sets, each in threads of the executor (replay/executor.h). It
  *   shares with the main thread only its report, under a mutex of its own.

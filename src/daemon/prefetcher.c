@@ -226,6 +226,9 @@ static void decide(Prefetcher *p)
     int r;
 
     p->decided_at = t.at;
+    if (prefetch_thread_check(&p->thread) > 0)
+        log_notice("headstartd: a disk does not answer: nothing is read ahead from it in this "
+                   "session");
     r = exclude_refused(p);
     if (r >= 0)
         r = machine_snapshot(AT_FDCWD, &snapshot);

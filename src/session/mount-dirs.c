@@ -21,6 +21,17 @@ void mount_dirs_done(MountDirs *m)
     *m = (MountDirs){0};
 }
 
+static bool is_hung(const MountDir *d, const uint64_t *hung, size_t n_hung)
+{
+    struct stat st = {0};
+
+    (void)fstat(d->fd, &st); /* on btrfs it has another number than the mount */
+    for (size_t i = 0; i < n_hung; i++)
+        if (hung[i] == d->dev || hung[i] == st.st_dev)
+            return true;
+    return false;
+}
+
 static int add_mount(MountDirs *m, const Mount *mount)
 {
     int r = grow_array(&m->dirs, &m->allocated, m->n + 1, sizeof(*m->dirs));
@@ -39,7 +50,7 @@ static int add_mount(MountDirs *m, const Mount *mount)
     return 0;
 }
 
-int mount_dirs_read(const char *root, MountDirs *ret)
+int mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};
     _cleanup_mount_dirs_ MountDirs m = {0};
@@ -57,6 +68,12 @@ int mount_dirs_read(const char *root, MountDirs *ret)
         if (strcmp(mount->target, "/") == 0 ||
             !loop_file_is_of_user(&t, makedev(mount->major, mount->minor)))
             r = add_mount(&m, mount);
+        if (r >= 0 && m.n > 0 && is_hung(&m.dirs[m.n - 1], hung, n_hung) &&
+            m.dirs[m.n - 1].fd >= 0) {
+            close(m.dirs[m.n - 1].fd);
+            m.dirs[m.n - 1].fd = -EBADF;
+            m.dirs[m.n - 1].dev = 0; /* its metadata is not read either */
+        }
     }
     if (r < 0)
         return r;
@@ -93,6 +110,14 @@ static const MountDir *find_mount(const MountDirs *m, const char *path, size_t *
     }
     *ret_length = longest;
     return best;
+}
+
+uint64_t mount_dirs_dev(const MountDirs *m, const char *path)
+{
+    size_t l;
+    const MountDir *d = find_mount(m, path, &l);
+
+    return d ? d->dev : 0;
 }
 
 int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)

@@ -21,11 +21,16 @@ typedef struct PrefetchFile {
 typedef struct PrefetchState {
     const char *root; /* borrowed */
     uint32_t uid;     /* of the session: see model/ownership.h */
+    uint64_t hung[PREFETCH_HUNG_MAX]; /* filesystems that did not answer, and are left out */
+    size_t n_hung;
     bool cachestat;   /* the kernel has cachestat(2) */
     /* All callbacks get `arg`. */
     bool (*is_cancelled)(void *arg);                       /* the pass must end */
     void (*add_report)(void *arg, const PrefetchReport *); /* counts to be added to the sums */
     void (*refuse)(void *arg, const PrefetchFile *f);      /* f must not be requested again */
+    /* The thread is about to access the filesystem, or the block device, with that number; 0: it
+     * accesses none. */
+    void (*touch)(void *arg, uint64_t dev);
     void *arg;
 
     RefetchBackoff *backoff;

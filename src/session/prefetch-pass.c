@@ -47,6 +47,7 @@ typedef struct PrefetchPass {
 /* A chunk that was requested from the kernel. */
 typedef struct Chunk {
     int fd;
+    uint64_t disk; /* for PrefetchState.touch() */
     uint64_t end;
     uint64_t length;
     usec_t begun; /* on the monotonic clock */
@@ -62,15 +63,17 @@ typedef struct Flight {
 } Flight;
 
 /* Waits until the last page of the oldest chunk is in memory. */
-static void await_oldest(Flight *f)
+static void await_oldest(const PrefetchState *s, Flight *f)
 {
     const Chunk *c = &f->chunks[f->oldest];
     char byte;
 
+    s->touch(s->arg, c->disk);
     /* A read error also ends the wait, and needs no other reaction, because the application that
      * reads the file gets it, too. */
     if (pread(c->fd, &byte, 1, (off_t)(c->end - 1)) == 1)
         f->arrived_bytes += c->length;
+    s->touch(s->arg, 0);
     f->last_usec = clock_now(CLOCK_MONOTONIC) - c->begun;
     f->bytes -= c->length;
     f->oldest = (f->oldest + 1) % CHUNKS_MAX;
@@ -103,7 +106,7 @@ static uint64_t await_turn(PrefetchState *s, Flight *f, uint64_t device, uint64_
                       : f->n < CHUNKS_MAX && f->bytes + length <= window)
             return length;
         if (f->n > 0)
-            await_oldest(f);
+            await_oldest(s, f);
         else
             usleep(WAIT_USEC);
     }
@@ -119,12 +122,17 @@ static bool read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x
     uint64_t at = x->offset, end = x->offset + x->length, length = 0;
 
     while (at < end && (length = await_turn(s, flight, x->disk, end - at)) > 0) {
+        int r;
+
+        s->touch(s->arg, x->disk);
         /* readahead(2) refuses block devices in Linux 4.19 to 6.6. */
-        if (posix_fadvise(f->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED) != 0)
+        r = posix_fadvise(f->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED);
+        s->touch(s->arg, 0);
+        if (r != 0)
             break;
         at += length;
         flight->chunks[(flight->oldest + flight->n++) % CHUNKS_MAX] =
-                (Chunk){f->fd, at, length, clock_now(CLOCK_MONOTONIC)};
+                (Chunk){f->fd, x->disk, at, length, clock_now(CLOCK_MONOTONIC)};
         flight->bytes += length;
         report->n_reads++;
         report->read_bytes += length;
@@ -149,7 +157,7 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
         p->stopped = !read_range(s, &p->files[x->file], x, &flight, &report);
     }
     while (flight.n > 0)
-        await_oldest(&flight);
+        await_oldest(s, &flight);
     for (size_t i = 0; i < p->n_files; i++)
         close(p->files[i].fd);
     p->n_files = p->missing.n = 0;
@@ -282,6 +290,7 @@ static int open_block_device(PrefetchState *s, const PrefetchPass *p, const char
             !mount_dirs_contain(&p->mounts, v->mount_dev))
             continue;
         *ret_dev = v->block_dev;
+        s->touch(s->arg, v->block_dev);
         return block_device_open(v->block_dev);
     }
     return -ENODEV;
@@ -319,6 +328,7 @@ static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
 
     if (f->kind == PREFETCH_METADATA)
         return examine_metadata(s, p, f);
+    s->touch(s->arg, mount_dirs_dev(&p->mounts, f->path));
     fd = mount_dirs_open_path(&p->mounts, f->path, &st);
     if (fd < 0)
         return fd;
@@ -337,11 +347,12 @@ bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, si
     PrefetchPass p = {0};
     uint64_t n_skipped = 0;
 
-    if (mount_dirs_read(s->root, &p.mounts) >= 0)
+    if (mount_dirs_read(s->root, s->hung, s->n_hung, &p.mounts) >= 0)
         for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !p.stopped &&
                !s->is_cancelled(s->arg);
              i++) {
             n_skipped += examine(s, &p, &files[i]) < 0;
+            s->touch(s->arg, 0);
             if (p.n_files == OPEN_FILES_MAX)
                 read_missing(s, &p);
         }

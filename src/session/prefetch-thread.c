@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
@@ -37,6 +38,9 @@ struct PrefetchThread {
     PrefetchPaths refused;
     atomic_uint generation; /* rises with each job; this cancels the pass under way */
     atomic_bool stop;
+    atomic_uint_least64_t touched; /* the number that touch() got last … */
+    atomic_uint_least64_t since;   /* … and when (CLOCK_MONOTONIC) */
+    uint64_t root_dev;             /* st_dev of `root` */
     /* Used by the thread alone */
     PrefetchState state;
     unsigned current; /* generation of the thread's job */
@@ -113,6 +117,27 @@ static void refuse(void *arg, const PrefetchFile *f)
         p->paths[p->n++] = TAKE_PTR(path);
     pthread_mutex_unlock(&t->lock);
     free(path);
+}
+
+static void touch(void *arg, uint64_t dev)
+{
+    PrefetchThread *t = arg;
+
+    atomic_store(&t->touched, 0);
+    atomic_store(&t->since, clock_now(CLOCK_MONOTONIC));
+    atomic_store(&t->touched, dev);
+}
+
+/* Returns the filesystem that does not answer, or 0. */
+static uint64_t hung_device(PrefetchThread *t)
+{
+    uint64_t dev = atomic_load(&t->touched);
+
+    return dev != t->root_dev &&
+                           clock_now(CLOCK_MONOTONIC) >=
+                                   atomic_load(&t->since) + PREFETCH_HANG_USEC
+                   ? dev
+                   : 0;
 }
 
 /* Waits while others wait for the disk, because the reads of an application that has just started
@@ -294,9 +319,11 @@ static void release(PrefetchThread *t)
 }
 DEFINE_CLEANUP(PrefetchThread *, release);
 
-int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
+/* `before`: the thread whose place the new one takes, or NULL. */
+static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, PrefetchThread **ret)
 {
     _cleanup_(releasep) PrefetchThread *t = calloc(1, sizeof(*t));
+    struct stat st;
     int r;
 
     if (!t)
@@ -309,15 +336,43 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
             .is_cancelled = is_cancelled,
             .add_report = add_report,
             .refuse = refuse,
+            .touch = touch,
             .arg = t,
     };
     t->pressure.root_fd = t->state.pace.root_fd = t->state.pace.pressure.root_fd = AT_FDCWD;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
+    t->root_dev = stat(root, &st) < 0 ? 0 : st.st_dev;
+    if (before) {
+        memcpy(t->state.hung, before->state.hung, sizeof(t->state.hung));
+        t->state.n_hung = before->state.n_hung;
+        t->state.hung[t->state.n_hung++] = hung_device(before);
+        prefetch_thread_report(before, &t->report);
+    }
     r = t->root ? thread_start(&t->thread, STACK_BYTES, run_thread, t) : -ENOMEM;
     if (r >= 0)
         *ret = TAKE_PTR(t);
     return r;
+}
+
+int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
+{
+    return new_thread(root, uid, NULL, ret);
+}
+
+int prefetch_thread_check(PrefetchThread **t)
+{
+    PrefetchThread *old = *t, *next;
+    int r;
+
+    if (old->state.n_hung == PREFETCH_HUNG_MAX || hung_device(old) == 0)
+        return 0;
+    r = new_thread(old->root, old->state.uid, old, &next);
+    if (r < 0)
+        return r;
+    prefetch_thread_free(old);
+    *t = next;
+    return 1;
 }
 
 PrefetchThread *prefetch_thread_free(PrefetchThread *t)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests that the prefetch thread is replaced when a disk does not answer. */
+
+#include "base/clock.h"
+#include "base/pressure.h"
+#include "session/mount-dirs.h"
+#include "session/prefetch-thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define DISK 0x12345
+
+static struct {
+    atomic_ulong ahead;     /* of the clock, in microseconds */
+    atomic_uint n_hanging;  /* look-ups that wait */
+    atomic_uint n_answered; /* other look-ups */
+    uint64_t dev;           /* of the disk that hangs */
+    int gate[2];
+} fake = {.dev = DISK};
+
+usec_t __wrap_clock_now(clockid_t clock);
+int __wrap_mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret);
+uint64_t __wrap_mount_dirs_dev(const MountDirs *m, const char *path);
+int __wrap_pressure_read(Pressure *p, uint64_t *ret);
+int __wrap_mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);
+
+usec_t __wrap_clock_now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (usec_t)t.tv_sec * USEC_PER_SEC + (usec_t)t.tv_nsec / NSEC_PER_USEC + fake.ahead;
+}
+
+/* The mounts have one entry if the disk that hangs is mounted, and is not to be left out. */
+int __wrap_mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret)
+{
+    *ret = (MountDirs){.n = 0};
+    ret->allocated = 1;
+    for (size_t i = 0; i < n_hung; i++)
+        if (hung[i] == fake.dev)
+            ret->allocated = 0;
+    return 0;
+}
+
+/* The thread then waits for no quiet machine. */
+int __wrap_pressure_read(Pressure *p, uint64_t *ret)
+{
+    return -ENOENT;
+}
+
+static bool is_on_disk(const MountDirs *m, const char *path)
+{
+    return m->allocated > 0 && strncmp(path, "/disk/", 6) == 0;
+}
+
+uint64_t __wrap_mount_dirs_dev(const MountDirs *m, const char *path)
+{
+    return is_on_disk(m, path) ? fake.dev : 1;
+}
+
+int __wrap_mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)
+{
+    char byte;
+
+    if (is_on_disk(m, path)) {
+        fake.n_hanging++;
+        (void)!read(fake.gate[0], &byte, 1);
+    } else
+        fake.n_answered++;
+    return -ENOENT;
+}
+
+static void wait_for(const atomic_uint *n, unsigned wanted)
+{
+    for (int i = 0; i < 2000 && *n < wanted; i++)
+        usleep(10000);
+    assert_int_equal(*n, wanted);
+}
+
+static const PrefetchRequest requests[] = {
+        {.path = "/disk/file", .range = {0, 100}},
+        {.path = "/file", .range = {0, 100}},
+};
+
+static void a_disk_that_hangs_is_left_out(void **state)
+{
+    PrefetchThread *t, *before;
+    PrefetchReport report;
+
+    assert_int_equal(prefetch_thread_new("/", 0, &t), 0);
+    before = t;
+    assert_int_equal(prefetch_thread_check(&t), 0);
+    assert_int_equal(prefetch_thread_request(t, requests, 2), 0);
+    wait_for(&fake.n_hanging, 1);
+    /* It may still answer. */
+    fake.ahead += PREFETCH_HANG_USEC / 2;
+    assert_int_equal(prefetch_thread_check(&t), 0);
+    fake.ahead += PREFETCH_HANG_USEC;
+    assert_int_equal(prefetch_thread_check(&t), 1);
+    assert_ptr_not_equal(t, before);
+    assert_int_equal(prefetch_thread_request(t, requests, 2), 0);
+    wait_for(&fake.n_answered, 2);
+    assert_int_equal(fake.n_hanging, 1);
+    /* The new thread waits for a request, and does not hang. */
+    do {
+        usleep(1000);
+        prefetch_thread_report(t, &report);
+    } while (report.working);
+    fake.ahead += 2 * PREFETCH_HANG_USEC;
+    assert_int_equal(prefetch_thread_check(&t), 0);
+    /* The first thread ends when the disk answers. */
+    assert_int_equal(write(fake.gate[1], "x", 1), 1);
+    prefetch_thread_free(t);
+}
+
+static void the_disk_of_the_root_is_awaited(void **state)
+{
+    PrefetchThread *t;
+    struct stat st;
+
+    assert_int_equal(stat("/", &st), 0);
+    fake.dev = st.st_dev;
+    fake.n_hanging = 0;
+    assert_int_equal(prefetch_thread_new("/", 0, &t), 0);
+    assert_int_equal(prefetch_thread_request(t, requests, 2), 0);
+    wait_for(&fake.n_hanging, 1);
+    fake.ahead += 2 * PREFETCH_HANG_USEC;
+    assert_int_equal(prefetch_thread_check(&t), 0);
+    assert_int_equal(write(fake.gate[1], "x", 1), 1);
+    prefetch_thread_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_disk_that_hangs_is_left_out),
+            cmocka_unit_test(the_disk_of_the_root_is_awaited),
+    };
+
+    if (pipe(fake.gate) < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
