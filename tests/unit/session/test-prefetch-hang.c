@@ -38,7 +38,8 @@ usec_t __wrap_clock_now(clockid_t clock)
     struct timespec t;
 
     clock_gettime(clock, &t);
-    return (usec_t)t.tv_sec * USEC_PER_SEC + (usec_t)t.tv_nsec / NSEC_PER_USEC + fake.ahead;
+    return (usec_t)t.tv_sec * USEC_PER_SEC + (usec_t)t.tv_nsec / NSEC_PER_USEC +
+           (clock == CLOCK_MONOTONIC ? fake.ahead : 0);
 }
 
 /* The mounts have one entry if the disk that hangs is mounted, and is not to be left out. */
