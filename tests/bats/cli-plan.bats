@@ -606,6 +606,42 @@ boots_and_logins() {
     [ "$output" = "/usr/lib/systemd /usr/lib/udev /usr/lib/dbus" ]
 }
 
+# in_boot_pack FILE: checks that the metadata of the boot pack contains the inode of the file.
+in_boot_pack() {
+    local block size
+    block=$(debugfs -R "imap <$(stat -c %i "$HS_MNT$1")>" "$HS_LOOP" 2>/dev/null |
+        sed -n 's/.*located at block \([0-9]*\),.*/\1/p')
+    size=$(dumpe2fs -h "$HS_LOOP" 2>/dev/null | awk '/^Block size:/ { print $3 }')
+    hs show --json=short --limit=0 "$HS_STATE/boot.pack" |
+        jq -e --argjson b $((block * size)) 'any(.volumes[0].metadata[]; .offset <= $b and $b < .offset + .length)'
+}
+
+@test "plan: the boot pack has the metadata of a login that was only replayed" {
+    need_command debugfs dumpe2fs
+    files /usr/lib/systemd /usr/bin/desktop
+    # The inode of the last file is in another block than those before it.
+    local i n observed later=/usr/bin/later
+    for ((i = 0; i < 40; i++)); do echo >"$HS_MNT/usr/bin/$i"; done
+    head -c 100000 /dev/urandom >"$HS_MNT$later"
+    sync -f "$HS_MNT"
+    for observed in '[]' '[1048576, 4096]'; do
+        rm -rf "$HS_STATE"
+        for n in 1 2 3; do
+            recorded $n boot '.volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' \
+                /usr/lib/systemd
+            recorded $n login '.uid = 1000 | .flags = ["replayed", "autologin"] |
+                .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = '"$observed" \
+                /usr/bin/desktop $later
+        done
+        hs learn --quiet
+        plan --quiet
+        in_boot_pack /usr/bin/desktop
+        in_boot_pack $later
+        hs show --json=short --limit=0 "$HS_STATE/boot.pack" | jq -e --argjson o "$observed" '.volumes[0].metadata as $m |
+            any($m[]; .offset <= 1048576 and 1048576 < .offset + .length) == ($o != [])'
+    done
+}
+
 # plan_as_root: runs `headstart plan` in a mount namespace of its own whose root is HS_MNT. The programs of this machine
 # are at /usr there.
 plan_as_root() {
