@@ -627,10 +627,11 @@ in_boot_pack() {
     for observed in '[]' '[1048576, 4096]'; do
         rm -rf "$HS_STATE"
         for n in 1 2 3; do
-            recorded $n boot '.volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' \
-                /usr/lib/systemd
+            # The sessions are newer than the files: metadata of newer files is derived in any case.
+            recorded $n boot '.start_realtime_usec = ((now + 60) * 1000000 | floor) |
+                .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' /usr/lib/systemd
             recorded $n login '.uid = 1000 | .flags = ["replayed", "autologin"] |
-                .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = '"$observed" \
+                .start_realtime_usec = ((now + 60) * 1000000 | floor) | .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = '"$observed" \
                 /usr/bin/desktop $later
         done
         hs learn --quiet
