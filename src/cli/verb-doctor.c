@@ -54,11 +54,15 @@ static int run(Context *c)
     _cleanup_close_ int fd = -EBADF;
     _cleanup_(progress_done) Progress progress = {0};
     size_t n_problems = 0;
+    bool readable;
     int r = cli_no_options(c);
 
-    if (r >= 0)
-        r = benefits_open(c, &fd, &b);
     if (r < 0)
+        return r;
+    r = cli_state_open(c, false, &fd);
+    if (r >= 0)
+        r = benefits_read_if_possible(c, fd, clock_now(CLOCK_REALTIME), &b, &readable);
+    if (r < 0 && r != -ENOENT)
         return r;
     /* A systemd that does not answer is awaited for each unit. */
     progress = progress_start("Checking this machine", c->quiet);

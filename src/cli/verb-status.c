@@ -216,6 +216,20 @@ static int read_visible(const Context *c, Status *s)
     return 0;
 }
 
+/* Reads the sessions and the starts of applications. A file that cannot be read becomes a problem.
+ * Returns 0, or -ENOMEM, which was reported. */
+static int read_histories(const Context *c, int state_fd, Status *s)
+{
+    bool sessions = true, launches = true;
+    int r = benefits_read_if_possible(c, state_fd, s->now, &s->benefits, &sessions);
+
+    if (r >= 0)
+        r = launch_history_read_if_possible(c, state_fd, s->now, &s->launches, &launches);
+    if (r >= 0 && (!sessions || !launches))
+        checks_add_history(&s->checks, c, state_fd);
+    return r;
+}
+
 /* Returns 0, or an error that was reported. */
 static int read_state(const Context *c, Status *s)
 {
@@ -226,18 +240,14 @@ static int read_state(const Context *c, Status *s)
     if (visible_is_needed(c))
         return read_visible(c, s);
     r = cli_state_open(c, false, &fd);
-
     if (r >= 0)
-        r = benefits_read(c, fd, s->now, &s->benefits);
+        r = read_histories(c, fd, s);
     if (r < 0 && r != -ENOENT)
         return r;
     stage_packs_read(fd, &packs);
     checks_add_state(&s->checks, c, fd, &packs, &s->benefits);
     if (fd < 0)
         return 0;
-    r = launch_history_read(c, fd, s->now, &s->launches);
-    if (r < 0)
-        return r;
     read_traces(fd, s);
     r = state_peek_model(fd, &s->n_learned);
     if (r < 0 && r != -ENOENT)

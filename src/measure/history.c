@@ -90,6 +90,14 @@ static int read_file(int state_fd, const char *name, char **ret, size_t *ret_siz
     return 0;
 }
 
+int history_check_file(int state_fd, const char *name)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+
+    return read_file(state_fd, name, &text, &size);
+}
+
 int history_read(int state_fd, size_t max, History *ret)
 {
     _cleanup_free_ char *text = NULL, *old = NULL;

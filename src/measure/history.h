@@ -33,6 +33,10 @@ void history_done(History *h);
  * or the negative errno of reading. The function logs nothing. */
 int history_read(int state_fd, size_t max, History *ret);
 
+/* Returns 0 if the file of that name in the state directory can be read or does not exist, or the
+ * negative errno of reading. `name` is one of the four names above. */
+int history_check_file(int state_fd, const char *name);
+
 /* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
  * that line off first and sets *ret_torn. 0 or a negative errno. If the write fails, the part of
  * the line that was written is cut off again. */

@@ -27,21 +27,38 @@ int benefits_compute(Benefits *b, usec_t now)
     return 0;
 }
 
+/* Computes the rest of what benefits_read() returns from b->history, and moves *b to *ret. */
+static int finish(const Context *c, int state_fd, usec_t now, Benefits *b, Benefits *ret)
+{
+    int r = benefits_compute(b, now);
+
+    if (r < 0)
+        return cli_error(r, "%m");
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        b->off[s] = policy_reason_to_string(packs_off_reason(state_fd, s, UID_INVALID));
+    b->control_interval = c->config.control_interval;
+    *ret = *b;
+    *b = (Benefits){0};
+    return 0;
+}
+
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
 {
     _cleanup_benefits_ Benefits b = {0};
     int r = history_read(state_fd, HISTORY_WINDOW, &b.history);
 
-    if (r >= 0)
-        r = benefits_compute(&b, now);
-    if (r < 0)
-        return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
-    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
-        b.off[s] = policy_reason_to_string(packs_off_reason(state_fd, s, UID_INVALID));
-    b.control_interval = c->config.control_interval;
-    *ret = b;
-    b = (Benefits){0};
-    return 0;
+    return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", c->state)
+                 : finish(c, state_fd, now, &b, ret);
+}
+
+int benefits_read_if_possible(const Context *c, int state_fd, usec_t now, Benefits *ret,
+                              bool *ret_readable)
+{
+    _cleanup_benefits_ Benefits b = {0};
+    int r = history_read(state_fd, HISTORY_WINDOW, &b.history);
+
+    *ret_readable = r >= 0;
+    return r == -ENOMEM ? cli_error(r, "%m") : finish(c, state_fd, now, &b, ret);
 }
 
 int benefits_open(const Context *c, int *ret_fd, Benefits *ret)

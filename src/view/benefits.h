@@ -22,6 +22,12 @@ void benefits_done(Benefits *b);
  * (wall clock). Returns 0, or an error that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
+/* Does the same for `headstart status` and `doctor`, which say what is wrong instead of failing: if
+ * the history cannot be read, sets *ret_readable to false, and *ret has no sessions. Returns 0, or
+ * -ENOMEM, which was reported. */
+int benefits_read_if_possible(const Context *c, int state_fd, usec_t now, Benefits *ret,
+                              bool *ret_readable);
+
 /* Opens the state directory and reads the history as of now. Returns 0, also if there is no state
  * directory (*ret_fd and *ret are then unchanged), or an error that was reported. */
 int benefits_open(const Context *c, int *ret_fd, Benefits *ret);

@@ -128,6 +128,33 @@ void checks_add_state(Checks *checks, const Context *c, int state_fd, const Stag
     check_harm(checks, b);
 }
 
+void checks_add_history(Checks *checks, const Context *c, int state_fd)
+{
+    static const struct {
+        const char *name, *cost;
+    } files[] = {
+            {HISTORY_FILE, "what replay saves is not known, and no pack is planned"},
+            {HISTORY_OLD_FILE, "what replay saves is not known, and no pack is planned"},
+            {LAUNCHES_FILE, "what launch sets save is not known, and no pack is planned"},
+            {LAUNCHES_OLD_FILE, "what launch sets save is not known, and no pack is planned"},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+        _cleanup_free_ char *remedy = NULL;
+        int r = history_check_file(state_fd, files[i].name);
+
+        if (r >= 0)
+            continue;
+        if (r == -ENOMEM || asprintf(&remedy, "mv %s/%s %s/%s.bad", c->state, files[i].name,
+                                     c->state, files[i].name) < 0) {
+            checks->failed = true;
+            return;
+        }
+        checks_add(checks, "history", CHECK_PROBLEM, files[i].cost, remedy,
+                   "%s/%s cannot be read: %s", c->state, files[i].name, error_text(r));
+    }
+}
+
 /* --- slower checks ---------------------------------------------------------------------------- */
 
 static void check_model(Checks *checks, const Context *c, int state_fd)
@@ -188,6 +215,7 @@ void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const S
         return;
     check_model(checks, c, state_fd);
     checks_add_pack_files(checks, c, state_fd, packs, progress);
+    checks_add_history(checks, c, state_fd);
     if (b->history.n_bad > 0)
         checks_add(checks, "history", CHECK_NOTE, "these sessions are not compared", NULL,
                    "%zu line%s of %s/" HISTORY_FILE " cannot be used", b->history.n_bad,

@@ -77,6 +77,10 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd);
 void checks_add_state(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
                       const Benefits *b);
 
+/* Adds a problem for each file of the history, and of the starts of applications, that cannot be
+ * read (checks-state.c). */
+void checks_add_history(Checks *checks, const Context *c, int state_fd);
+
 /* Adds the problem that a pack cannot be used. */
 #define CHECK_COST_USER_PACK "the logins of the user are not replayed"
 void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,

@@ -22,6 +22,11 @@ int launch_history_compute(LaunchHistory *h, usec_t now);
  * (`state_fd` -EBADF) there are no starts. Returns 0, or an error that was reported. */
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
+/* Does the same, but if the starts cannot be read, sets *ret_readable to false, and there are none.
+ * Returns 0, or -ENOMEM, which was reported. */
+int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, LaunchHistory *ret,
+                                    bool *ret_readable);
+
 /* Returns an object with the effect on all applications together and an array `applications`, which
  * has one object for each application. `stages` has the benefits of boots and logins. Returns NULL
  * if memory runs out. */

@@ -537,6 +537,38 @@ planned() {
     result packages note
 }
 
+@test "status and doctor: a history that cannot be read, and the command that mends it" {
+    local file cost
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HS_TMP/root/proc"
+    # What else is wrong in this fixture does not matter here.
+    history_problems() { jq -c 'map(select(.check == "history" and .remedy != null) | [.found, .remedy])' <<<"$1"; }
+    for file in history.jsonl history.1.jsonl launches.jsonl launches.1.jsonl; do
+        boots 30 10 6 >"$HS_STATE/history.jsonl"
+        rm -f "$HS_STATE/$file"
+        mkdir "$HS_STATE/$file"
+        run -0 hs status --json=short
+        jq -e --arg f "$HS_STATE/$file" '.problems | map(select(.check == "history")) | length == 1 and
+            (.[0].found | startswith($f + " cannot be read: "))' <<<"$output"
+        run -0 hs status
+        [[ $output == *"$HS_STATE/$file cannot be read: Is a directory"*"mv $HS_STATE/$file $HS_STATE/$file.bad"* ]]
+        run -1 hs doctor --json=short
+        [ "$(history_problems "$output")" = "[[\"$HS_STATE/$file cannot be read: Is a directory\",\"mv $HS_STATE/$file $HS_STATE/$file.bad\"]]" ]
+        sh -c "$(jq -r '.[] | select(.check == "history") | .remedy' <<<"$output")"
+        run hs doctor --json=short
+        [ "$(history_problems "$output")" = "[]" ]
+        rmdir "$HS_STATE/$file.bad"
+    done
+    # A damaged file that has grown too large is one, too.
+    truncate -s 100M "$HS_STATE/history.jsonl"
+    run -0 hs status
+    [[ $output == *"history.jsonl cannot be read: "* ]]
+    # Nothing is planned from a history that is not known: a policy that does harm would come back.
+    run -1 hs plan
+    run -1 hs history
+    assert_one_error_line "$output"
+}
+
 @test "doctor: a read-only state directory, and the command that mends it" {
     need_root
     export HEADSTART HS_STATE
