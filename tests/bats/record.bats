@@ -398,6 +398,37 @@ recorder_stop_while_hung() {
     shown 'any(.files[]; .path == "/mnt/file")'
 }
 
+@test "a disk that hangs delays a plan by seconds, and the plan has the files of other disks" {
+    second_disk
+    recorder_start --root="$HS_TMP"
+    hs_wait 10 marked "$RECORDER" "$HS_TMP/disk"
+    cat "$HS_MNT/file" "$HS_TMP"/disk/dir/*/file >/dev/null
+    recorder_stop
+    shown 'any(.files[]; .path == "/disk/dir/20/file")'
+    run -0 "$HEADSTART" --state="$HS_STATE" --root="$HS_TMP" learn
+    answers no
+    hs_defer answers yes
+    sync -f "$HS_STATE"
+    echo 3 >/proc/sys/vm/drop_caches
+    "$HEADSTART" --state="$HS_STATE" --root="$HS_TMP" plan >"$HS_TMP/plan.log" 2>&1 3>&- &
+    local planner=$! status=0
+    hs_defer hs_kill $planner
+    hs_wait 8 pack_has "mnt/file"
+    # Learning does not wait for the disk either.
+    run -0 timeout 8 "$HEADSTART" --state="$HS_STATE" --root="$HS_TMP" learn
+    answers yes
+    wait "$planner" || status=$?
+    cat "$HS_TMP/plan.log"
+    [ "$status" -eq 0 ]
+    ! pack_has "disk/dir/20/file" || false
+}
+
+# pack_has PATH: checks that the boot pack names a file whose path ends so.
+pack_has() {
+    "$HEADSTART" show --json=short "$HS_STATE/boot.pack" 2>/dev/null |
+        jq -e --arg path "$1" '[.. | .path? // empty | strings] | any(endswith($path))' >/dev/null
+}
+
 # runs_from PID PATH: checks that the process executes that file.
 runs_from() {
     [ "$(readlink "/proc/$1/exe")" = "$2" ]
