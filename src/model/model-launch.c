@@ -253,11 +253,14 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         if (u->application != application || decayed_sum_is_zero(u->launched))
             continue;
         f = stage_file(s, u->file);
-        if (f)
-            r = model_predict_file(
-                    sum, f, launch_residency(u, f),
-                    decayed_sum_ratio(u->launched, s->applications[application].launched),
-                    decayed_sum_mean_usec(u->delay, u->launched), p);
+        if (!f)
+            continue;
+        r = model_predict_file(
+                sum, f, launch_residency(u, f),
+                decayed_sum_ratio(u->launched, s->applications[application].launched),
+                decayed_sum_mean_usec(u->delay, u->launched), p);
+        if (r >= 0)
+            p->files[p->n_files - 1].touched = u->touched != NULL;
     }
     if (r < 0)
         return r;

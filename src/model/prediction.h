@@ -14,6 +14,7 @@ typedef struct PredictedFile {
     char *path; /* absolute, below the root */
     bool directory;
     double probability; /* that the file or directory is opened at all */
+    bool touched;       /* `maps` are the pages that the application itself touched */
     usec_t first_use;   /* mean instant of its first use, since the stage's start */
     PredictedRange *
             maps; /* maps of the thesis (3.1.4); sorted by offset, disjoint; none for directories */

@@ -18,6 +18,7 @@ typedef struct PackContentFile {
     usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
     double probability;
     bool written_in_place; /* PACK_FILE_VOLATILE */
+    bool touched;          /* PACK_FILE_TOUCHED */
 } PackContentFile;
 
 typedef struct PackContentVolume {

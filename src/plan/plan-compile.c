@@ -145,6 +145,7 @@ static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
                 .directory = f->directory,
                 .written_in_place = !f->directory && f->mtime_nsec > 0 &&
                                     (uint64_t)f->mtime_nsec / NSEC_PER_USEC >= x->p->volatile_since,
+                .touched = f->touched,
                 .inode = f->inode,
                 .size_bytes = f->size_bytes,
                 .mtime_nsec = f->mtime_nsec,

@@ -206,6 +206,7 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
             .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
             .mtime_nsec = (int64_t)timespec_nsec(&st->st_mtim),
             .ctime_nsec = (int64_t)timespec_nsec(&st->st_ctim),
+            .touched = p->touched,
             .probability = p->probability,
             .first_use = p->first_use,
     };
@@ -301,6 +302,7 @@ static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inod
     f = &x->l->files[(*ret)->file];
     f->probability = MAX(f->probability, p->probability);
     f->first_use = MIN(f->first_use, p->first_use);
+    f->touched = f->touched && p->touched;
     x->l->n_skipped[PLAN_SKIP_DUPLICATE]++;
     return 0;
 }

@@ -50,6 +50,7 @@ typedef struct LocatedFile {
     uint32_t volume;
     bool directory;
     bool of_root; /* root owns it */
+    bool touched; /* PredictedFile.touched, of all its names */
     uint64_t inode;
     uint64_t size_bytes;
     int64_t mtime_nsec;

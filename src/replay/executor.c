@@ -434,7 +434,7 @@ static bool is_unneeded(Replay *x, uint32_t index, uint64_t length)
     bool unneeded;
 
     lock(x);
-    unneeded = operation_is_unneeded(f->resident, f->bytes, length);
+    unneeded = operation_is_unneeded(&x->pack->files[index], f->resident, f->bytes, length);
     unlock(x);
     return unneeded;
 }

@@ -32,7 +32,7 @@ typedef struct ReplayOptions {
     IoClass io_class;
     bool wait;          /* the replay is done only when everything is resident */
     bool skip_resident; /* request only what is not resident, because an application may already
-                           have read a part; of files that are mostly resident, only large ranges */
+                           have read a part; operation_is_unneeded() leaves out more */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
                            index; or NULL. Outlives the Replay */
     EarlierPack earlier[REPLAY_EARLIER_MAX]; /* what these replays have read or will read is left

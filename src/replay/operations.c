@@ -83,9 +83,10 @@ size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint
     return MAX(i, (size_t)1);
 }
 
-bool operation_is_unneeded(uint64_t resident, uint64_t planned, uint64_t length)
+bool operation_is_unneeded(const PackFile *f, uint64_t resident, uint64_t planned, uint64_t length)
 {
-    return resident > 0 && resident >= planned / 2 && length <= OPERATION_UNNEEDED_MAX;
+    return !(le16toh(f->flags) & PACK_FILE_TOUCHED) && resident > 0 && resident >= planned / 2 &&
+           length <= OPERATION_UNNEEDED_MAX;
 }
 
 uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end)

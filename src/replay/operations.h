@@ -123,11 +123,11 @@ uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end);
 
 /* Returns true if an application that starts probably does not need a range of `length` bytes that
  * is not in memory. `resident` bytes of its file are in memory, `planned` bytes are in the pack.
- * The model knows which ranges of a file a session uses, not which of them one application uses. If
- * at least half of the planned bytes are in memory, running programs use the file, and a small
- * range that they do not keep in memory is used rarely. On a hard disk, the seek to such a range
- * takes longer than its transfer. */
-bool operation_is_unneeded(uint64_t resident, uint64_t planned, uint64_t length);
+ * Of a file without PACK_FILE_TOUCHED the model knows which ranges a session uses, not which of
+ * them one application uses. If at least half of the planned bytes are in memory, running programs
+ * use the file, and a small range that they do not keep in memory is used rarely. On a hard disk,
+ * the seek to such a range takes longer than its transfer. */
+bool operation_is_unneeded(const PackFile *f, uint64_t resident, uint64_t planned, uint64_t length);
 
 /* Returns the byte range that an operation reads; 0 and 0 for an open. */
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length);

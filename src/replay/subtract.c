@@ -33,7 +33,8 @@ static uint32_t find_volume(const Pack *earlier, const PackVolume *v)
 static bool is_same_file(const Pack *p, const PackFile *f, const Pack *earlier, const PackFile *g)
 {
     return f->inode == g->inode && f->size == g->size && f->mtime_nsec == g->mtime_nsec &&
-           f->ctime_nsec == g->ctime_nsec && f->flags == g->flags &&
+           f->ctime_nsec == g->ctime_nsec &&
+           !((f->flags ^ g->flags) & htole16(PACK_FILE_FLAGS_ALL & ~PACK_FILE_TOUCHED)) &&
            strcmp(pack_string(p, f->path), pack_string(earlier, g->path)) == 0;
 }
 

@@ -909,6 +909,7 @@ static void a_start_reads_with_its_helpers(void **state)
     assert_near(f->probability, 1);
     assert_int_equal(f->first_use, 1500 * USEC_PER_MSEC);
     assert_int_equal(f->n_maps, 1);
+    assert_false(f->touched);
     assert_near(file_of(p, "/f/icon")->probability, 0.5);
     assert_int_equal(file_of(p, "/f/helper")->first_use, 4500 * USEC_PER_MSEC);
     assert_near(file_of(p, "/f/last")->probability, 0.5);
@@ -951,10 +952,12 @@ static void a_start_needs_what_it_touches(void **state)
     assert_int_equal(f->maps[1].offset, 2 * PAGE);
     assert_near(f->maps[1].probability, 1);
     assert_near(f->maps[2].probability, 0.5);
+    assert_true(f->touched);
     prediction_free(TAKE_PTR(p));
 
     /* The session itself needs what was in memory. */
     assert_int_equal(model_predict_stage(m, STAGE_SESSION, 1000, &p), 0);
+    assert_false(file_of(p, "/f/x")->touched);
     assert_int_equal(file_of(p, "/f/x")->n_maps, 1);
     assert_int_equal(file_of(p, "/f/x")->maps[0].length, 8 * PAGE);
 

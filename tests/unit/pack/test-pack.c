@@ -93,6 +93,7 @@ static void what_was_written_is_read(void **state)
     Pack p;
 
     fixture(&f);
+    f.files[1].touched = true;
     size = write_fixture(&f, &buf);
     assert_int_equal(size % 8, 0);
     assert_int_equal(pack_open(buf, size, &p, NULL), 0);
@@ -106,6 +107,7 @@ static void what_was_written_is_read(void **state)
     assert_string_equal(pack_string(&p, p.files[1].path), "usr/lib/libc.so.6");
     assert_true((int64_t)le64toh(p.files[0].mtime_nsec) == -1);
     assert_int_equal(le16toh(p.files[0].flags), PACK_FILE_DIRECTORY);
+    assert_int_equal(le16toh(p.files[1].flags), PACK_FILE_TOUCHED);
     assert_int_equal(le16toh(p.files[1].probability), 49151);
     assert_int_equal(le32toh(p.volumes[1].first_file), 3);
     assert_int_equal(le32toh(p.data[0].file), 1);

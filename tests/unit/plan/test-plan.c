@@ -446,6 +446,23 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     located_plan_free(l);
 }
 
+static void a_pack_says_which_files_the_application_touched(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 2);
+    PackContent *c;
+    PlanSummary s;
+
+    l->files[1].touched = true;
+    c = compile(l, 100 * PAGE, 0, &s);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(c->volumes[0].files[i].touched,
+                         c->volumes[0].files[i].inode == l->files[1].inode);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
 /* Returns the path of the file of the pack's first data range, or NULL; *ret_n is the number of
  * data ranges. */
 static const char *first_kept(const PackContent *c, size_t *ret_n)
@@ -636,6 +653,7 @@ int main(void)
             cmocka_unit_test(flash_reads_no_gap_through),
             cmocka_unit_test(a_probability_that_is_no_number_is_left_out),
             cmocka_unit_test(a_file_written_lately_is_known_by_its_inode),
+            cmocka_unit_test(a_pack_says_which_files_the_application_touched),
             cmocka_unit_test(of_what_is_equally_likely_files_of_root_come_first),
             cmocka_unit_test(then_comes_what_saves_more_time_per_byte),
             cmocka_unit_test(a_plan_shrinks_to_its_limits_instead_of_failing),

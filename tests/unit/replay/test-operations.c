@@ -437,16 +437,19 @@ static void test_superblock(void **state _unused_)
 
 static void test_unneeded(void **state)
 {
+    const PackFile file = {0}, touched = {.flags = htole16(PACK_FILE_TOUCHED)};
     const uint64_t kib = 1024;
 
     /* A library that running programs use: its small missing ranges are left out. */
-    assert_true(operation_is_unneeded(600 * kib, 1000 * kib, 4 * kib));
-    assert_true(operation_is_unneeded(500 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX));
-    assert_false(operation_is_unneeded(600 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX + 1));
+    assert_true(operation_is_unneeded(&file, 600 * kib, 1000 * kib, 4 * kib));
+    assert_true(operation_is_unneeded(&file, 500 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX));
+    assert_false(operation_is_unneeded(&file, 600 * kib, 1000 * kib, OPERATION_UNNEEDED_MAX + 1));
     /* A library that no running program uses, or of which the application has read the head. */
-    assert_false(operation_is_unneeded(0, 1000 * kib, 4 * kib));
-    assert_false(operation_is_unneeded(499 * kib, 1000 * kib, 4 * kib));
-    assert_false(operation_is_unneeded(0, 1, 1));
+    assert_false(operation_is_unneeded(&file, 0, 1000 * kib, 4 * kib));
+    assert_false(operation_is_unneeded(&file, 499 * kib, 1000 * kib, 4 * kib));
+    assert_false(operation_is_unneeded(&file, 0, 1, 1));
+    /* A library of which the application touches the missing ranges. */
+    assert_false(operation_is_unneeded(&touched, 600 * kib, 1000 * kib, 4 * kib));
 }
 
 /* The pack of an earlier replay: one volume, whose first range of metadata and whose files 11 and
