@@ -123,17 +123,30 @@ static size_t add_others(const Launches *l, usec_t at, LaunchUser *users, size_t
     return n;
 }
 
+/* Returns true if the application starts shortly after that time. */
+static bool starts_soon(const Launches *l, usec_t at, uint32_t application)
+{
+    for (size_t i = l->n_begun;
+         i < l->n && i - l->n_begun < LAUNCH_LOOK_BACK && l->starts[i].at - at <= LAUNCH_EARLY_USEC;
+         i++)
+        if (l->starts[i].application == application)
+            return true;
+    return false;
+}
+
 size_t launches_feed(Launches *l, usec_t at, uint32_t application,
                      LaunchUser ret[static LAUNCH_USERS_MAX])
 {
     usec_t begun;
+    bool early;
     size_t n = 0;
 
     while (l->n_begun < l->n && l->starts[l->n_begun].at <= at)
         begin(l, &l->starts[l->n_begun]);
     ret[n++] = (LaunchUser){application, USEC_INFINITY};
     n = add_others(l, at, ret, n);
-    begun = l->begun[application];
+    early = starts_soon(l, at, application);
+    begun = early ? at : l->begun[application];
     for (size_t i = find_first_open(l, at); i < l->n_begun; i++) {
         Start *s = &l->starts[i];
         bool own = s->application == application;
@@ -149,6 +162,10 @@ size_t launches_feed(Launches *l, usec_t at, uint32_t application,
         }
         if (u)
             u->delay = at - s->at;
+    }
+    if (early && ret[0].delay == USEC_INFINITY) {
+        ret[0].delay = 0;
+        l->observed[application] = true;
     }
     return n;
 }

@@ -14,12 +14,19 @@
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
  * during that time. What they access during that time counts for the start, too. A further process
- * of the same application in that time belongs to the start. */
+ * of the same application in that time belongs to the start.
+ *
+ * Executing a program opens it and its loader before the kernel reports the execution, and may wait
+ * for a disk meanwhile. The times of accesses are those of a coarser clock, so that the first
+ * libraries seem to be opened before the start, too. What an application accesses in the
+ * LAUNCH_EARLY_USEC before its start therefore belongs to the start. */
 
 #include "model/model.h"
 
 #define LAUNCH_OTHERS_USEC (3 * USEC_PER_SEC)
 #define LAUNCH_OTHERS_MAX  3U
+
+#define LAUNCH_EARLY_USEC (500 * USEC_PER_MSEC)
 
 /* The search for the starts of an access is limited to this many starts before it, because a build
  * starts hundreds of processes a second. */

@@ -921,6 +921,46 @@ static void a_start_reads_with_its_helpers(void **state)
     free(bytes_of(m)); /* the model can be written */
 }
 
+/* C is a helper of B. Both open something shortly before the kernel reports their starts at 1.4 and
+ * 3.2 s, as each program opens itself. A has run since before the session. What A opens belongs to
+ * no start of its own. */
+static void a_start_begins_before_it_is_reported(void **state)
+{
+    static const usec_t starts[] = {1400 * USEC_PER_MSEC, 0, 3200 * USEC_PER_MSEC};
+    static const usec_t late[] = {1600 * USEC_PER_MSEC, 0, 3200 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    size_t n;
+
+    learn(&m, session_with_starts(T0, "B>own=0-3 A>icon=0-1 C>helper=0-2", starts, 3));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(l[0].path, "/bin/B");
+    assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
+    assert_near(file_of(p, "/f/own")->probability, 1);
+    assert_int_equal(file_of(p, "/f/own")->first_use, 0);
+    assert_int_equal(file_of(p, "/f/helper")->first_use, 1600 * USEC_PER_MSEC);
+    prediction_free(TAKE_PTR(p));
+    assert_string_equal(l[1].path, "/bin/C");
+    assert_int_equal(model_predict_launch(sum, l[1].application, &p), 0);
+    assert_near(file_of(p, "/f/helper")->probability, 1);
+    assert_null(file_of(p, "/f/own"));
+    free(TAKE_PTR(l));
+    model_free(TAKE_PTR(sum));
+    model_free(TAKE_PTR(m));
+
+    /* More than half a second earlier is no part of the start. */
+    m = model_new(H);
+    learn(&m, session_with_starts(T0, "B>own=0-3 A>icon=0-1 C>helper=0-2", late, 3));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    prediction_free(TAKE_PTR(p));
+    assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
+    assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
+    assert_null(file_of(p, "/f/own"));
+}
+
 /* A and B use the library x. The session shows pages 0 to 7 of it in memory. A has touched pages 1
  * and 2 in the first session, 2 and 3 in the second. In the third nothing is known. */
 static void a_start_needs_what_it_touches(void **state)
@@ -1047,6 +1087,7 @@ int main(void)
             cmocka_unit_test(the_same_path_twice_in_a_trace),
             cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(a_start_reads_with_its_helpers),
+            cmocka_unit_test(a_start_begins_before_it_is_reported),
             cmocka_unit_test(a_start_needs_what_it_touches),
             cmocka_unit_test(limits_of_a_merger),
     };
