@@ -162,11 +162,14 @@ class InstalledLaunches(Installed):
         return {"sessions": len(lives)}
 
     def _live(self, machine, live, number):
-        """headstart drops the recording of a session that is cut short by a shutdown, so the user logs out."""
+        """headstart drops the recording of a session that is cut short by a shutdown, so the user logs out.
+        Whatever headstart plans measures the disk, so the delays are on until the machine goes off."""
+        self.bench.disk.delays(True)
         live(machine)
         if number <= len(self.lives):
             machine.log_out()
             Inside(machine).wait_sessions(number, SETTLE_TIMEOUT_S)
+        self.bench.disk.delays(False)
 
 
 class InstalledUnlearned(Installed):
