@@ -785,6 +785,8 @@ static int find_operations(Replay *x)
         mounted_table_done(&mounted);
         return r;
     }
+    if (x->options.beside_application)
+        operations_beside_application(&list);
     leave_out_earlier(x, &list);
     lock(x);
     x->mounted = mounted;

@@ -33,8 +33,9 @@ typedef struct ReplayOptions {
     bool wait;          /* the replay is done only when everything is resident */
     bool skip_resident; /* request only what is not resident, because an application may already
                            have read a part; operation_is_unneeded() leaves out more */
-    const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
-                           index; or NULL. Outlives the Replay */
+    bool beside_application; /* operations_beside_application() */
+    const bool *done; /* volumes of the pack that were replayed before and are left out, by their
+                         index; or NULL. Outlives the Replay */
     EarlierPack earlier[REPLAY_EARLIER_MAX]; /* what these replays have read or will read is left
                                                 out, unless samples show that it has left memory */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */

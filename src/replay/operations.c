@@ -261,6 +261,13 @@ static DeviceClass more_careful(DeviceClass a, DeviceClass b)
     return device_engine_of_class(a)->n_workers <= device_engine_of_class(b)->n_workers ? a : b;
 }
 
+void operations_beside_application(OperationList *l)
+{
+    for (size_t i = 0; i < l->n_streams; i++)
+        if (l->streams[i].n_workers == 1)
+            l->streams[i].n_workers = OPERATION_WORKERS_BESIDE;
+}
+
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)
 {
     const PackHeader *h = p->header;

@@ -89,6 +89,16 @@ ReplayOrder replay_order_of(const Pack *p, Policy policy);
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
+/* The number of workers of a disk that seeks, next to an application that starts. */
+#define OPERATION_WORKERS_BESIDE 8U
+
+/* Adapts the list to an application that reads next to the replay: a stream with one worker gets
+ * OPERATION_WORKERS_BESIDE of them. Replay opens a file before it requests its data, and the open
+ * waits for the disk if the metadata of the file are not in memory. A single worker requests
+ * nothing meanwhile, and leaves the disk to the application, which reads one place after the other.
+ * The disk and its scheduler sort the requests of several workers. */
+void operations_beside_application(OperationList *l);
+
 /* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
  * physical position. Returns 0, or -ENOMEM with the operations unchanged. */
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,

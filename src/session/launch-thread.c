@@ -163,6 +163,7 @@ static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *
             .policy = (Policy)p->header->policy,
             .io_class = IO_CLASS_BEST_EFFORT,
             .skip_resident = true,
+            .beside_application = true,
             .done_signal = SIGNAL_DONE,
     };
     int stop, slot, r;

@@ -289,6 +289,17 @@ static void test_engines(void **state _unused_)
         assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &k), 0);
         assert_int_equal(k.n_streams, 1);
         assert_int_equal(k.streams[0].n_workers, 1);
+        operations_beside_application(&k);
+        assert_int_equal(k.streams[0].n_workers, OPERATION_WORKERS_BESIDE);
+        assert_true(k.streams[0].beside_requests >= OPERATION_WORKERS_BESIDE);
+
+        /* A disk that does not seek keeps its workers. */
+        if (!ordered) {
+            unsigned before = l.streams[0].n_workers;
+
+            operations_beside_application(&l);
+            assert_int_equal(l.streams[0].n_workers, before);
+        }
     }
 }
 
