@@ -91,17 +91,17 @@ static Place *place_of(uint64_t dev)
     usec_t now = clock_now(CLOCK_MONOTONIC);
     Place *p = find(dev);
 
+    if (!p)
+        p = add_place();
     for (size_t i = 0; !p && i < n_places; i++)
         if (!places[i].job && now >= places[i].used + UNUSED_USEC)
             p = &places[i];
     if (!p)
-        p = add_place();
-    if (p && p->dev != dev) {
-        p->dev = dev;
+        return NULL;
+    if (p->dev != dev || now >= p->used + UNUSED_USEC)
         p->n_hangs = 0;
-    }
-    if (p)
-        p->used = now;
+    p->dev = dev;
+    p->used = now;
     return p;
 }
 

@@ -15,7 +15,8 @@
 /* How long a caller waits for a call that makes a few reads. */
 #define DISK_CALL_USEC USEC_PER_SEC
 
-/* After a filesystem has kept callers waiting so often, further calls for it fail at once. */
+/* After a filesystem has kept callers waiting so often, further calls for it fail at once, until
+ * there was none for a minute: then another disk may have its number. */
 #define DISK_CALL_HANGS_MAX 8U
 
 /* The maximum number of filesystems, and so of threads. Calls for further ones fail, except that a

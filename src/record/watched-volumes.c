@@ -97,7 +97,7 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
             r = fanotify_watch(f, &t.volumes[i], (uint32_t)w->n);
         if (r == -ENOMEM || (r == -EPERM && w->n == 0))
             return r;
-        if (r == -ETIMEDOUT)
+        if (r == -ETIMEDOUT && !volume_by_dev(&w->table, t.volumes[i].st_dev))
             log_notice("%s is not recorded: its disk does not answer.", t.volumes[i].target);
         if (r < 0) {
             log_debug_errno(r, "Cannot watch %s, ignoring: %m", t.volumes[i].target);
