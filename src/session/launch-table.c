@@ -132,6 +132,22 @@ void launch_table_end(LaunchTable *t, int slot)
     t->slots[slot] = (LaunchSlot){0};
 }
 
+bool launch_table_was_read(const LaunchTable *t, LaunchKey key)
+{
+    for (size_t i = 0; i < LAUNCH_READ_MAX; i++)
+        if (t->read[i].application == key.application && t->read[i].uid == key.uid)
+            return key.application != 0;
+    return false;
+}
+
+void launch_table_note_read(LaunchTable *t, LaunchKey key)
+{
+    if (launch_table_was_read(t, key))
+        return;
+    t->read[t->next_read] = key;
+    t->next_read = (t->next_read + 1) % LAUNCH_READ_MAX;
+}
+
 bool launch_fits(uint64_t bytes, uint64_t available_bytes, double pressure, double maximum_pressure)
 {
     return bytes <= available_bytes / 2 && pressure <= maximum_pressure;

@@ -21,6 +21,7 @@
 #define LAUNCH_SLOTS      (2 * LAUNCH_SETS_MAX)
 #define LAUNCH_USER_SLOTS 6U
 #define LAUNCH_RECENT_MAX 64U
+#define LAUNCH_READ_MAX   64U
 #define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
 
 /* A start has ended if its processes have executed no program for LAUNCH_HELPER_GAP_USEC, and
@@ -59,6 +60,8 @@ typedef struct LaunchTable {
         usec_t begun;  /* the start */
         usec_t latest; /* the latest execution of the start, also by a helper; 0: unused */
     } recent[LAUNCH_RECENT_MAX];
+    LaunchKey read[LAUNCH_READ_MAX]; /* a ring; an entry is used if its application is not 0 */
+    size_t next_read;
 } LaunchTable;
 
 /* Notes an execution at `now` (above 0) by the process `pids[0]`. The other n - 1 numbers are its
@@ -72,6 +75,15 @@ int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop);
 
 /* Frees the slot. To be called when all its reads have ended. */
 void launch_table_end(LaunchTable *t, int slot);
+
+/* Notes that the set was read to its end. Replaces the set that was noted first if there are
+ * LAUNCH_READ_MAX. */
+void launch_table_note_read(LaunchTable *t, LaunchKey key);
+
+/* Returns true if the set is noted. All of it was in memory then, so samples show whether it still
+ * is. They do not show this of another set: running programs keep most of it in memory, and the
+ * rest is what only this application uses. */
+bool launch_table_was_read(const LaunchTable *t, LaunchKey key);
 
 /* Returns true if a set of that size may be read: half of the available memory holds it, and tasks
  * wait for memory at most `maximum_pressure` percent of the time. */

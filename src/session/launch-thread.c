@@ -118,6 +118,8 @@ static void end_launch(LaunchThread *t, int slot)
     replay_free(l->replay);
     free(l->buf);
     *l = (Launch){0};
+    if (t->table.slots[slot].state == LAUNCH_READING)
+        launch_table_note_read(&t->table, done.key);
     launch_table_end(&t->table, slot);
 }
 
@@ -207,7 +209,7 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
     add_to(t, &t->report.n_starts, 1);
     if (pack_is_control(&pack, t->boot_id))
         count = &t->report.n_control;
-    else if (is_resident(t, &pack))
+    else if (launch_table_was_read(&t->table, key) && is_resident(t, &pack))
         count = &t->report.n_resident;
     else if (fits(t, &pack) && begin_launch(t, key, &buf, &pack, event) >= 0)
         return;

@@ -7,9 +7,9 @@
  * them.
  *
  * - A fanotify group that reports only executions wakes the thread for each one.
- * - Before a set is read, some of its ranges are looked up in the page cache. If all of them are
- *   resident, the set is not read. Otherwise only those data of the set that are not resident are
- *   requested, so that the replay skips what the application has already read.
+ * - If a set was read to its end before, some of its ranges are looked up in the page cache. If all
+ *   of them are resident, the set is not read. Otherwise only those data of the set that are not
+ *   resident are requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all

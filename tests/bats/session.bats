@@ -589,6 +589,15 @@ starts_in_memory() {
     session_stop
 }
 
+@test "launch: at the first start samples do not show that all of the set is in memory" {
+    learned_starts
+    session_start
+    find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
+    as_user /bin/second --version >/dev/null
+    launched '.n_starts == 1 and .n_replayed == 1 and .n_resident == 0'
+    session_stop
+}
+
 @test "launch: what is in memory is not read" {
     local i resident=
     learned_starts

@@ -127,6 +127,26 @@ static void one_users_starts_leave_those_of_others(void **state)
     assert_int_equal(t.slots[victims].state, LAUNCH_READING);
 }
 
+static void a_set_that_was_read_is_known(void **state)
+{
+    LaunchTable t = {0};
+
+    assert_false(launch_table_was_read(&t, (LaunchKey){0, 0}));
+    for (uint64_t i = 1; i <= LAUNCH_READ_MAX; i++) {
+        assert_false(launch_table_was_read(&t, (LaunchKey){1000, i}));
+        launch_table_note_read(&t, (LaunchKey){1000, i});
+        launch_table_note_read(&t,
+                               (LaunchKey){1000, 1}); /* it is known, and takes no further entry */
+    }
+    for (uint64_t i = 1; i <= LAUNCH_READ_MAX; i++)
+        assert_true(launch_table_was_read(&t, (LaunchKey){1000, i}));
+    assert_false(launch_table_was_read(&t, (LaunchKey){1001, 1}));
+    launch_table_note_read(&t, (LaunchKey){1001, 1});
+    assert_true(launch_table_was_read(&t, (LaunchKey){1001, 1}));
+    assert_false(launch_table_was_read(&t, (LaunchKey){1000, 1}));
+    assert_true(launch_table_was_read(&t, (LaunchKey){1000, 2}));
+}
+
 static void a_set_must_fit_into_memory(void **state)
 {
     (void)state;
@@ -179,6 +199,7 @@ int main(void)
             cmocka_unit_test(one_users_starts_leave_those_of_others),
             cmocka_unit_test(a_start_stops_no_set_of_a_user_with_fewer),
             cmocka_unit_test(one_users_starts_are_not_forgotten_for_anothers),
+            cmocka_unit_test(a_set_that_was_read_is_known),
             cmocka_unit_test(a_set_must_fit_into_memory),
     };
 
