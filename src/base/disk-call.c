@@ -85,6 +85,22 @@ static Place *find(uint64_t dev)
     return NULL;
 }
 
+/* Returns the place without a job that was not used for the longest time; places that have hung
+ * only if there is no other. Call it with the lock. */
+static Place *oldest_place(void)
+{
+    Place *best = NULL;
+
+    for (size_t i = 0; i < n_places; i++) {
+        Place *p = &places[i];
+
+        if (!p->job && (!best || !p->n_hangs > !best->n_hangs ||
+                        (!p->n_hangs == !best->n_hangs && p->used < best->used)))
+            best = p;
+    }
+    return best;
+}
+
 /* Finds or makes the place of the filesystem. Call it with the lock. */
 static Place *place_of(uint64_t dev)
 {
@@ -93,9 +109,8 @@ static Place *place_of(uint64_t dev)
 
     if (!p)
         p = add_place();
-    for (size_t i = 0; !p && i < n_places; i++)
-        if (!places[i].job && now >= places[i].used + UNUSED_USEC)
-            p = &places[i];
+    if (!p)
+        p = oldest_place();
     if (!p)
         return NULL;
     if (p->dev != dev || now >= p->used + UNUSED_USEC)

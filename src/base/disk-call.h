@@ -3,9 +3,9 @@
 
 /* Lets a thread access a disk without waiting forever if the disk does not answer. A lookup or an
  * open that waits for a disk ends only when the disk answers, often not even with SIGKILL. The
- * access is therefore made by another thread, one for each filesystem, and the caller waits for
- * that thread for a limited time. A thread that hangs is left behind with its argument. While it
- * hangs, further calls for its filesystem fail at once. */
+ * access is therefore made by another thread, which serves one filesystem at a time, and the caller
+ * waits for that thread for a limited time. A thread that hangs is left behind with its argument.
+ * While it hangs, further calls for its filesystem fail at once. */
 
 #include "base/time-util.h"
 
@@ -19,9 +19,9 @@
  * there was none for a minute: then another disk may have its number. */
 #define DISK_CALL_HANGS_MAX 8U
 
-/* The maximum number of filesystems, and so of threads. Calls for further ones fail, except that a
- * filesystem without calls for a minute makes room. */
-#define DISK_CALL_MAX 64U
+/* The maximum number of threads. Further filesystems share the threads that have nothing to do. If
+ * so many filesystems hang, calls for further ones fail. */
+#define DISK_CALL_MAX 16U
 
 /* Describes a call. The argument begins with this. */
 typedef struct DiskJob {
@@ -30,7 +30,7 @@ typedef struct DiskJob {
     usec_t limit;                      /* how long the caller waits; 0: DISK_CALL_USEC */
 } DiskJob;
 
-/* Runs job->run(job) in the thread of the filesystem with that st_dev, and waits until it has
+/* Runs job->run(job) in a thread for the filesystem with that st_dev, and waits until it has
  * ended. `dev` 0: the filesystem is not expected to hang, and this thread makes the access. Returns
  * 0, and the caller still owns the job; -ETIMEDOUT if the filesystem does not answer, or -EAGAIN if
  * there is no thread: then the job belongs to disk_call(), which frees it. The job must therefore

@@ -21,9 +21,8 @@
  *   turn waits at most three seconds for the lock on the state directory.
  * - The store thread (recording-stage.c) lives as long as the trace of a stage and its line of the
  *   history are written. The main thread reads events meanwhile, and leaves both alone.
- * - The threads of disk-call.c, one for each filesystem on another disk than the root filesystem,
- *   look files up for the others, because a disk may never answer. They live as long as the
- *   process.
+ * - The threads of disk-call.c look files up for the others on another disk than that of the root
+ *   filesystem, because a disk may never answer. They live as long as the process.
  * - Two threads of stop-limit.c wait for SIGTERM and for its time limit. They end the process if
  *   the main thread, or what it has to do before the end, waits for a disk.
  *

@@ -28,8 +28,8 @@ typedef struct Watch {
     uint64_t st_dev;
     uint64_t call_dev; /* for disk_call() */
     char *target;
-    int mount_fd; /* for open_by_handle_at(2), while objects are being resolved; unused if a call for
-                     the filesystem may hang */
+    int mount_fd; /* for open_by_handle_at(2), while objects are being resolved; unused if call_dev
+                     is not 0 */
     fsid_t fsid;
     bool by_descriptor;
     bool gone; /* it is not mounted now */
@@ -462,8 +462,8 @@ int fanotify_can_resolve(const char *path)
     return fd < 0 ? -errno : 0;
 }
 
-/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. Returns a descriptor or
- * a negative errno. */
+/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. Returns a descriptor
+ * or a negative errno. */
 static int open_object(int mount_fd, const LoggedObject *o)
 {
     union {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the pages of a file of the stage: those that are resident, and those that were reclaimed. */
+/* Finds the pages of a file of the stage: those that are resident, and those that were
+ * reclaimed. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"

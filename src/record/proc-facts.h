@@ -29,9 +29,9 @@ typedef struct ProcFacts {
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
 /* Returns the user to whom the process belongs: its real UID, or, if that is root's or may be a
- * subordinate one (subuid(5)), the user in whose session it is, if that is a person. A
- * set-user-ID program therefore belongs to the user who started it, and so does the root of a user's
- * container. UID_INVALID: the process is gone. */
+ * subordinate one (subuid(5)), the user in whose session it is, if that is a person. A set-user-ID
+ * program therefore belongs to the user who started it, and so does the root of a user's container.
+ * UID_INVALID: the process is gone. */
 uint32_t proc_user(uint32_t pid);
 
 /* Pure: returns the UID of the slice user-UID.slice in the text of /proc/PID/cgroup, or

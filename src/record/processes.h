@@ -92,7 +92,8 @@ bool process_table_knows(const ProcessTable *t, uint32_t pid);
  * root's. Returns UID_INVALID if the user is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* Handle the reports of the proc connector; `uid` is the new real UID. An unknown process is no error. Return 0 or -ENOMEM. */
+/* Handle the reports of the proc connector; `uid` is the new real UID. An unknown process is no
+ * error. Return 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);

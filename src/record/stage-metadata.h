@@ -11,7 +11,7 @@
 typedef struct StageMetadata {
     RangeSet ranges; /* bytes of the block device */
     MetadataSource source;
-    Volume *volume;           /* what the deriver and libext2fs need of it; NULL until it is needed */
+    Volume *volume;           /* what libext2fs needs of it; NULL until it is needed */
     MetadataDeriver *deriver; /* NULL until it is needed */
     int volume_fd;            /* used by the deriver */
     bool lost;                /* the disk does not answer: nothing is known */

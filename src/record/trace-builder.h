@@ -23,8 +23,8 @@ DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
 typedef void (*trace_builder_pause_t)(void *arg);
 #define TRACE_BUILDER_PAUSE_USEC (20 * USEC_PER_MSEC)
 
-/* Takes the stage's record from the observer, whose log then contains only the running processes and
- * the runs whose serial is `keep_from` or higher, as after observer_forget(). The observer may
+/* Takes the stage's record from the observer, whose log then contains only the running processes
+ * and the runs whose serial is `keep_from` or higher, as after observer_forget(). The observer may
  * therefore record further events while the trace is built: trace_builder_build() calls `pause`
  * whenever TRACE_BUILDER_PAUSE_USEC have passed, or as much time as the last call took, if that is
  * more. Returns 0, or -ENOMEM with nothing changed. */

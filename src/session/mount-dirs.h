@@ -23,8 +23,8 @@ typedef struct MountDirs {
 void mount_dirs_done(MountDirs *m);
 #define _cleanup_mount_dirs_ _cleanup_(mount_dirs_done)
 
-/* Opens the mount points of the local block-backed filesystems at or below `root`, except those whose
- * number or st_dev is one of the `n_hung` in `hung`. Returns 0 or a negative errno. */
+/* Opens the mount points of the local block-backed filesystems at or below `root`, except those
+ * whose number or st_dev is one of the `n_hung` in `hung`. Returns 0 or a negative errno. */
 int mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret);
 
 /* Returns the number, as in mountinfo, of the filesystem that contains the absolute path, or 0. */

@@ -56,16 +56,16 @@ typedef struct PrefetchThread PrefetchThread;
  * negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
-/* A disk has hung when one access to it has taken this long. The idle priority alone may delay a read
- * for seconds. */
+/* A disk has hung when one access to it has taken this long. The idle priority alone may delay a
+ * read for seconds. */
 #define PREFETCH_HANG_USEC (20 * USEC_PER_SEC)
 #define PREFETCH_HUNG_MAX  8U
 
-/* If the thread hangs in an access to a filesystem other than the root filesystem, leaves the thread
- * behind, and puts another one in its place, which has the sums of the report, reads nothing from
- * that filesystem, and waits for a request. After PREFETCH_HUNG_MAX filesystems no further thread is
- * left behind. Takes up to a second then. Returns 1 if the thread was replaced, 0 if not, or a
- * negative errno with *t as it was. */
+/* If the thread hangs in an access to a filesystem other than the root filesystem, leaves the
+ * thread behind, and puts another one in its place, which has the sums of the report, reads nothing
+ * from that filesystem, and waits for a request. After PREFETCH_HUNG_MAX filesystems no further
+ * thread is left behind. Takes up to a second then. Returns 1 if the thread was replaced, 0 if not,
+ * or a negative errno with *t as it was. */
 int prefetch_thread_check(PrefetchThread **t);
 
 /* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not

@@ -11,8 +11,9 @@
 
 typedef struct MetadataDeriver MetadataDeriver;
 
-/* Makes a deriver for the volume `v`, of which it copies what it needs. `volume_fd` is a descriptor of the mount point of the volume. The caller keeps it open as long as the deriver
- * exists, and closes it. Returns 0 or -ENOMEM. */
+/* Makes a deriver for the volume `v`, of which it copies what it needs. `volume_fd` is a descriptor
+ * of the mount point of the volume. The caller keeps it open as long as the deriver exists, and
+ * closes it. Returns 0 or -ENOMEM. */
 int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret);
 MetadataDeriver *metadata_deriver_free(MetadataDeriver *d);
 DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);

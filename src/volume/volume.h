@@ -60,9 +60,9 @@ void volume_table_done(VolumeTable *t);
 /* Reads mountinfo, and the facts of every local block-backed filesystem that is mounted at or below
  * `prefix` ("/" for all). Reads also etc/fstab below `prefix`. sys_fd is the directory below which
  * /proc and /sys are read (AT_FDCWD: this machine). Any other directory is a fixture: no device and
- * no mounted filesystem is then opened. Unknown facts are empty or zero. A filesystem whose disk does
- * not answer has no UUID, and the call takes DISK_CALL_USEC longer. Returns 0, -ENOMEM, or the error
- * of reading mountinfo. */
+ * no mounted filesystem is then opened. Unknown facts are empty or zero. A filesystem whose disk
+ * does not answer has no UUID, and the call takes DISK_CALL_USEC longer. Returns 0, -ENOMEM, or the
+ * error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps

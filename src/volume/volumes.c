@@ -152,8 +152,8 @@ static void query_run(DiskJob *job)
         probe_uuid(q);
 }
 
-/* Sets the UUID of the volume. A pack cannot name a volume with a UUID of an unknown form. Returns 0
- * or -ENOMEM. */
+/* Sets the UUID of the volume. A pack cannot name a volume with a UUID of an unknown form. Returns
+ * 0 or -ENOMEM. */
 static int set_uuid(Volume *v, const char *text)
 {
     char *copy;
@@ -245,7 +245,8 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
     return r < 0 ? r : 0;
 }
 
-/* Reads what the sysfs of the disks does not tell. Call it after mark_system(). Returns 0 or -ENOMEM. */
+/* Reads what the sysfs of the disks does not tell. Call it after mark_system(). Returns 0 or
+ * -ENOMEM. */
 static int complete_volumes(int sys_fd, VolumeTable *t)
 {
     int r = 0;

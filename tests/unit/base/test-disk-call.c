@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,15 +141,43 @@ static void two_threads_call_for_one_disk(void **state)
     assert_int_equal(n[0] + n[1], 2000);
 }
 
+static unsigned n_threads(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/task");
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 2; /* . and .. */
+}
+
 static void the_number_of_threads_is_bounded(void **state)
 {
     usec_t took;
-    unsigned n = 0;
+    unsigned n_hung = 0;
 
-    for (uint64_t dev = 100; dev < 100 + 2 * DISK_CALL_MAX; dev++)
-        n += call(dev, false, &took) == 0;
-    assert_true(n > 0 && n < DISK_CALL_MAX);
-    assert_int_equal(call(7, false, &took), 0);
+    /* More filesystems than threads. */
+    for (int round = 0; round < 2; round++)
+        for (uint64_t dev = 100; dev < 100 + 4 * DISK_CALL_MAX; dev++)
+            assert_int_equal(call(dev, false, &took), 0);
+    assert_true(n_threads() <= 1 + DISK_CALL_MAX);
+    /* As many hang as there are threads. */
+    for (uint64_t dev = 100; dev < 100 + DISK_CALL_MAX; dev++)
+        n_hung += call(dev, true, &took) == -ETIMEDOUT;
+    assert_int_equal(n_hung, DISK_CALL_MAX);
+    assert_int_equal(call(99, false, &took), -EAGAIN);
+    assert_true(n_threads() <= 1 + DISK_CALL_MAX);
+    /* One answers. */
+    assert_int_equal(write(gate[1], "x", 1), 1);
+    for (int i = 0; i < 1000 && call(99, false, &took) == -EAGAIN; i++)
+        usleep(10000);
+    assert_int_equal(call(99, false, &took), 0);
+    assert_int_equal(write(gate[1], "xxxxxxxxxxxxxxxx", DISK_CALL_MAX - 1), DISK_CALL_MAX - 1);
+    for (uint64_t dev = 100; dev < 100 + DISK_CALL_MAX; dev++)
+        for (int i = 0; i < 1000 && disk_call_hangs(dev); i++)
+            usleep(10000);
 }
 
 int main(void)

@@ -51,7 +51,7 @@ static void the_control_group_names_the_user(void **state)
             {"0::/system.slice/cron.service\n", UID_INVALID},
             {"0::/machine.slice/x.scope/user.slice/user-1000.slice/session-1.scope\n", UID_INVALID},
             /* A user may make this group below the own one. */
-            {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/user-1001.slice/x\n", 1000},
+            {"0::/user.slice/user-1000.slice/x.service/user.slice/user-1001.slice/x\n", 1000},
             {"0::/user.slice/user-1000-x.slice/y\n", UID_INVALID},
             {"0::/user.slice/user-.slice/y\n", UID_INVALID},
             {"0::/user.slice/user-4294967295.slice/y\n", UID_INVALID},
@@ -66,8 +66,8 @@ static void the_control_group_names_the_user(void **state)
         assert_int_equal(proc_cgroup_user(cases[i].text), cases[i].uid);
 }
 
-/* The saved and the effective UID do not count: a set-user-ID program belongs to the user who started
- * it. */
+/* The saved and the effective UID do not count: a set-user-ID program belongs to the user who
+ * started it. */
 static void a_set_user_id_program_is_the_users(void **state)
 {
     pid_t child;
