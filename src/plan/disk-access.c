@@ -124,8 +124,7 @@ static void run_metadata(DiskJob *job)
     x->r = metadata_deriver_finish(x->deriver, &x->ranges, &x->n_ranges);
 }
 
-int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, PredictedRange **ret,
-                         size_t *ret_n)
+int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, PredictedRange **ret, size_t *ret_n)
 {
     AccessJob *x = job_new(run_metadata);
     int r;

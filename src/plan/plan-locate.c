@@ -435,8 +435,8 @@ static int derive_metadata(Locator *x)
 
         /* A device that cannot be read has no ranges: opening the files reads their metadata. */
         if (x->derivers[i] &&
-            disk_finish_metadata(volume_call_dev(&x->volumes->volumes[i]),
-                                 TAKE_PTR(x->derivers[i]), &ranges, &n) == -ENOMEM)
+            disk_finish_metadata(volume_call_dev(&x->volumes->volumes[i]), TAKE_PTR(x->derivers[i]),
+                                 &ranges, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
             if (add_metadata(x, i, ranges[k]) < 0)

@@ -133,10 +133,9 @@ static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
         process_table_exit(o->processes, pid, at);
         return r;
     }
-    if (exec) { /* the event itself names the program */
+    if (exec) {         /* the event itself names the program */
         if (f.uid == 0) /* a set-user-ID program without a session of its user */
-            r = process_table_uid(o->processes, pid,
-                                  process_table_uid_of(o->processes, f.parent));
+            r = process_table_uid(o->processes, pid, process_table_uid_of(o->processes, f.parent));
         return r < 0 ? r : process_table_uid(o->processes, pid, f.uid);
     }
     if (process_table_knows(o->processes, f.parent) && o->connector_fd < 0) {

@@ -37,7 +37,7 @@ typedef struct BuiltVolume {
 
 struct TraceBuilder {
     Observer *o;
-    StageRecord *s;    /* of the stage: the observer's, or `taken` */
+    StageRecord *s;     /* of the stage: the observer's, or `taken` */
     StageRecord *taken; /* owned; its snapshots are the observer's */
     ProcessRun *taken_runs;
     size_t n_taken_runs;

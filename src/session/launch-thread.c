@@ -233,6 +233,9 @@ static uint32_t user_of(LaunchThread *t, uint32_t pid)
     if (stat(path, &st) < 0)
         return UID_INVALID;
     uid = st.st_uid == 0 || subordinate_uid_is_possible(st.st_uid) ? proc_user(pid) : st.st_uid;
+    /* The process may have ended since stat(2). subuid(5) may still name the user. */
+    if (uid == UID_INVALID && st.st_uid != 0)
+        uid = st.st_uid;
     return subordinate_uid_is_possible(uid) ? subordinate_uids_owner(&t->subordinate, uid) : uid;
 }
 

@@ -19,11 +19,11 @@ typedef struct PrefetchFile {
 /* State that is kept from one pass to the next. Valid if the members up to `arg` are set and the
  * others are zeroed. */
 typedef struct PrefetchState {
-    const char *root; /* borrowed */
-    uint32_t uid;     /* of the session: see model/ownership.h */
+    const char *root;                 /* borrowed */
+    uint32_t uid;                     /* of the session: see model/ownership.h */
     uint64_t hung[PREFETCH_HUNG_MAX]; /* filesystems that did not answer, and are left out */
     size_t n_hung;
-    bool cachestat;   /* the kernel has cachestat(2) */
+    bool cachestat; /* the kernel has cachestat(2) */
     /* All callbacks get `arg`. */
     bool (*is_cancelled)(void *arg);                       /* the pass must end */
     void (*add_report)(void *arg, const PrefetchReport *); /* counts to be added to the sums */

@@ -36,6 +36,7 @@ struct PrefetchThread {
     PrefetchJob *job; /* the next job, or NULL */
     PrefetchReport report;
     PrefetchPaths refused;
+    bool ended, left;       /* left: nobody waits for the thread, which frees this itself */
     atomic_uint generation; /* rises with each job; this cancels the pass under way */
     atomic_bool stop;
     atomic_uint_least64_t touched; /* the number that touch() got last … */
@@ -134,8 +135,7 @@ static uint64_t hung_device(PrefetchThread *t)
     uint64_t dev = atomic_load(&t->touched);
 
     return dev != t->root_dev &&
-                           clock_now(CLOCK_MONOTONIC) >=
-                                   atomic_load(&t->since) + PREFETCH_HANG_USEC
+                           clock_now(CLOCK_MONOTONIC) >= atomic_load(&t->since) + PREFETCH_HANG_USEC
                    ? dev
                    : 0;
 }
@@ -171,9 +171,22 @@ static void run_job(PrefetchThread *t, const PrefetchJob *job)
     }
 }
 
+static void release(PrefetchThread *t)
+{
+    prefetch_state_done(&t->state);
+    prefetch_paths_done(&t->refused);
+    prefetch_job_free(t->job);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t->root);
+    free(t);
+}
+DEFINE_CLEANUP(PrefetchThread *, release);
+
 static void *run_thread(void *arg)
 {
     PrefetchThread *t = arg;
+    bool left;
 
     /* If the kernel refuses the idle priority, a pass still limits the requests under way. */
     thread_set_io_class(IO_CLASS_IDLE);
@@ -192,7 +205,11 @@ static void *run_thread(void *arg)
         prefetch_job_free(job);
         pthread_mutex_lock(&t->lock);
     }
+    t->ended = true;
+    left = t->left;
     pthread_mutex_unlock(&t->lock);
+    if (left)
+        release(t);
     return NULL;
 }
 
@@ -307,18 +324,6 @@ void prefetch_thread_move_refused(PrefetchThread *t, PrefetchPaths *ret)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-static void release(PrefetchThread *t)
-{
-    prefetch_state_done(&t->state);
-    prefetch_paths_done(&t->refused);
-    prefetch_job_free(t->job);
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->lock);
-    free(t->root);
-    free(t);
-}
-DEFINE_CLEANUP(PrefetchThread *, release);
-
 /* `before`: the thread whose place the new one takes, or NULL. */
 static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, PrefetchThread **ret)
 {
@@ -383,7 +388,16 @@ PrefetchThread *prefetch_thread_free(PrefetchThread *t)
     atomic_store(&t->stop, true);
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
-    if (thread_join(t->thread, STOP_USEC)) /* a thread that has not ended still uses *t */
-        release(t);
+    if (!thread_join(t->thread, STOP_USEC)) { /* a thread that has not ended still uses *t */
+        bool ended;
+
+        pthread_mutex_lock(&t->lock);
+        ended = t->ended;
+        t->left = true;
+        pthread_mutex_unlock(&t->lock);
+        if (!ended)
+            return NULL;
+    }
+    release(t);
     return NULL;
 }

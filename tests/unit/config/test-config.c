@@ -367,17 +367,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-            TEST(defaults),
-            TEST(every_key),
-            TEST(only_the_first_main_file),
-            TEST(drop_ins_by_name),
-            TEST(links_mask),
-            TEST(files_of_other_editors),
-            TEST(bad_lines),
-            TEST(not_a_file),
-            TEST(budgets_and_policies),
-            TEST(values_as_text),
-            TEST(sources),
+            TEST(defaults),         TEST(every_key),  TEST(only_the_first_main_file),
+            TEST(drop_ins_by_name), TEST(links_mask), TEST(files_of_other_editors),
+            TEST(bad_lines),        TEST(not_a_file), TEST(budgets_and_policies),
+            TEST(values_as_text),   TEST(sources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

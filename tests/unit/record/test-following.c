@@ -190,9 +190,8 @@ static void count(void *arg, const char *what, const ProcessRun *run, bool start
 /* Compacts the table, as the recorder does when a stage is over. */
 static void compact(World *w)
 {
-    assert_int_equal(process_table_compact(w->table, following_first_waiting(w->following), same,
-                                           NULL),
-                     0);
+    assert_int_equal(
+            process_table_compact(w->table, following_first_waiting(w->following), same, NULL), 0);
 }
 
 /* A run that is not to be reported is waited for no longer, whatever the reason, so that it can be
@@ -203,11 +202,11 @@ static void test_nothing_is_followed_for_ever(void **state)
     uint32_t run;
     size_t n;
 
-    execute(w, 10, 25, 5); /* without a name */
+    execute(w, 10, 25, 5);                                    /* without a name */
     assert_int_equal(process_table_exec(w->table, 11, 6), 0); /* no program is ever named */
-    assert_int_equal(process_table_open(w->table, 12, 3, OPEN_EXEC | OPEN_REPORTED | OPEN_OWN, 6,
-                                        &run),
-                     0); /* headstart's own */
+    assert_int_equal(
+            process_table_open(w->table, 12, 3, OPEN_EXEC | OPEN_REPORTED | OPEN_OWN, 6, &run),
+            0); /* headstart's own */
     assert_int_equal(process_table_open(w->table, 13, 4, OPEN_EXEC | OPEN_REPORTED, 6, &run), 0);
     assert_int_equal(process_table_open(w->table, 13, 5, 0, 6, &run), 0); /* a failed execve */
     batches(w, 1);
@@ -243,7 +242,7 @@ static const struct {
     bool reported;
 } kinds[] = {
         {0, OPEN_EXEC | OPEN_REPORTED, true},
-        {25, OPEN_EXEC | OPEN_REPORTED, false},            /* without a name */
+        {25, OPEN_EXEC | OPEN_REPORTED, false},           /* without a name */
         {3, OPEN_EXEC | OPEN_REPORTED | OPEN_OWN, false}, /* headstart's own */
         {1, OPEN_EXEC | OPEN_REPORTED, true},
 };
@@ -298,8 +297,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-            TEST(test_start_and_exit), TEST(test_within_one_batch), TEST(test_duplicate_pid),
-            TEST(test_family),         TEST(test_not_followed),     TEST(test_new_stage),
+            TEST(test_start_and_exit),
+            TEST(test_within_one_batch),
+            TEST(test_duplicate_pid),
+            TEST(test_family),
+            TEST(test_not_followed),
+            TEST(test_new_stage),
             TEST(test_nothing_is_followed_for_ever),
             TEST(test_for_ever),
     };

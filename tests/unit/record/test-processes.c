@@ -541,12 +541,12 @@ static void test_owner(void **state)
     static const struct {
         uint32_t before, uid, owner;
     } cases[] = {
-            {1000, 0, 1000},         /* sudo, or a set-user-ID program that becomes root */
-            {1000, 100000, 1000},    /* a container of the user */
+            {1000, 0, 1000},          /* sudo, or a set-user-ID program that becomes root */
+            {1000, 100000, 1000},     /* a container of the user */
             {1000, 4000000000, 1000}, /* with UIDs of sssd, which subuid(5) does not list */
-            {1000, 1001, 1001},      /* su */
-            {200000, 0, 200000},     /* a person with a high UID */
-            {101, 0, 0},             /* D-Bus starts a service */
+            {1000, 1001, 1001},       /* su */
+            {200000, 0, 200000},      /* a person with a high UID */
+            {101, 0, 0},              /* D-Bus starts a service */
             {65534, 0, 0},
             {0, 100000, 100000}, /* a container of the machine, or the login of a person */
             {0, 1000, 1000},
