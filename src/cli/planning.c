@@ -161,6 +161,17 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
+/* Returns the stage whose history decides about control sessions of this stage. The boot pack of a
+ * machine with an automatic login contains the login, so both stages must be control sessions in
+ * the same boots. The login decides: it begins before such a boot is ready, and has a time. */
+static Stage drawing_stage(const Planning *p, Stage stage)
+{
+    uint32_t uid;
+
+    return stage == STAGE_BOOT && p->model && model_predict_autologin(p->model, &uid) ? STAGE_LOGIN
+                                                                                      : stage;
+}
+
 /* Returns the salt of all packs of a stage. The packs of a user and of all users are replayed for
  * the same login, so both must be off in a control session. */
 static uint64_t choose_stage_salt(Planning *p, Stage stage)
@@ -272,7 +283,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
                             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                             .min_probability = p->min_probability,
                             .deadline_usec = p->deadline,
-                            .control_interval = p->control_intervals[stage],
+                            .control_interval = p->control_intervals[drawing_stage(p, stage)],
                             .now_realtime = clock_now(CLOCK_REALTIME),
                             .device_class = _DEVICE_CLASS_INVALID,
                     },
@@ -281,7 +292,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     packs_name(j->name, stage, uid);
     j->old = old_policy(p, j->name);
     snprintf(j->what, sizeof(j->what), "%.*s", (int)strcspn(j->name, "."), j->name);
-    j->parameters.salt = choose_stage_salt(p, stage);
+    j->parameters.salt = choose_stage_salt(p, drawing_stage(p, stage));
 }
 
 /* Returns true if the devices of all volumes of the pack were measured completely. */
@@ -415,15 +426,16 @@ static int request_exact_stage(const Planning *p, Stage stage, uint32_t uid, uns
  * reported. */
 static int request_exact_recording(const Planning *p, const PackJob *j)
 {
-    const Effect *boot = &p->benefits.stages[STAGE_BOOT].effect;
+    Stage drawing = drawing_stage(p, STAGE_BOOT);
+    const Effect *effect = &p->benefits.stages[drawing].effect;
     const ExactRecordingFacts facts = {
             .policy = j->content->policy,
             .n_replayed = p->n_boots_replayed,
             .n_replayed_since = p->n_replayed_since,
             .recorded = p->boot_recorded,
             .exact = p->boot_exact,
-            .shown = boot->known && boot->saved_low > 0,
-            .drawn = p->control_intervals[STAGE_BOOT] > 0,
+            .shown = effect->known && effect->saved_low > 0,
+            .drawn = p->control_intervals[drawing] > 0,
     };
     char name[RERECORD_NAME_MAX];
     unsigned kb = 0;

@@ -681,11 +681,14 @@ END
         done
         hs learn --quiet
         for n in 1 2 3 4; do
-            jq -cn --argjson n $n '{version: 1, stage: "boot", flags: [], policy: "concurrent", outcome: "done",
-                usage: "none", start_realtime_usec: ((now - 86400 + $n) * 1000000 | floor), ready_usec: 1000000}'
+            # The boot of an automatic login has no time of its own.
+            jq -cn --argjson n $n --arg f "$flag" '{version: 1, policy: "concurrent", outcome: "done", usage: "none",
+                start_realtime_usec: ((now - 86400 + $n) * 1000000 | floor)} |
+                (. + {stage: "boot"} + if $f == "" then {flags: [], ready_usec: 1000000} else {flags: ["unsettled"]} end),
+                (. + {stage: "login", uid: 1000, flags: [$f | select(. != "")], ready_usec: 9000000})'
         done >"$HS_STATE/history.jsonl"
         # The first replayed boots show what replay gains.
-        head -n 3 "$HS_STATE/history.jsonl" >"$HS_TMP/history"
+        head -n 6 "$HS_STATE/history.jsonl" >"$HS_TMP/history"
         cp "$HS_STATE/history.jsonl" "$HS_TMP/whole"
         cp "$HS_TMP/history" "$HS_STATE/history.jsonl"
         plan_as_root --quiet --policy=concurrent
@@ -693,6 +696,12 @@ END
         cp "$HS_TMP/whole" "$HS_STATE/history.jsonl"
         plan_as_root --quiet --policy=concurrent
         jq -e '.exact and .read_ahead_kb == 16 and (has("uid") | not)' "$HS_STATE/rerecord-boot"
+        # A boot that contains the login is a control session exactly when the login is one.
+        for n in boot login login@1000; do
+            hs show --json=short "$HS_STATE/$n.pack" | jq -c '[.salt, .control_interval]'
+        done | uniq >"$HS_TMP/draws"
+        [ "$(wc -l <"$HS_TMP/draws")" = $((1 + (${#flag} == 0))) ]
+        jq -e '.[1] >= 2' <"$HS_TMP/draws"
         if [ -n "$flag" ]; then
             jq -e '.exact and .read_ahead_kb == 16 and .uid == 1000' "$HS_STATE/rerecord-login"
         else
