@@ -161,6 +161,12 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
+/* Returns true if most logins are automatic logins of one user, and stores the user. */
+static bool has_autologin(const Planning *p, uint32_t *ret_uid)
+{
+    return p->model && model_predict_autologin(p->model, ret_uid);
+}
+
 /* Returns the stage whose history decides about control sessions of this stage. The boot pack of a
  * machine with an automatic login contains the login, so both stages must be control sessions in
  * the same boots. The login decides: it begins before such a boot is ready, and has a time. */
@@ -168,8 +174,7 @@ static Stage drawing_stage(const Planning *p, Stage stage)
 {
     uint32_t uid;
 
-    return stage == STAGE_BOOT && p->model && model_predict_autologin(p->model, &uid) ? STAGE_LOGIN
-                                                                                      : stage;
+    return stage == STAGE_BOOT && has_autologin(p, &uid) ? STAGE_LOGIN : stage;
 }
 
 /* Returns the salt of all packs of a stage. The packs of a user and of all users are replayed for
@@ -233,7 +238,7 @@ static int add_autologin(const Planning *p, Prediction *boot)
     uint32_t uid;
     int r;
 
-    if (!p->model || !model_predict_autologin(p->model, &uid))
+    if (!has_autologin(p, &uid))
         return 0;
     r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
     return r < 0 ? r : prediction_append(boot, login, boot->horizon);
@@ -407,19 +412,6 @@ static void log_policy(const PackJob *j)
     (void)journal_take(&e, message);
 }
 
-/* Requests an exact recording of one stage, unless a request for it exists. An administrator's
- * request stays as it is. Returns 0, or an error that was reported. */
-static int request_exact_stage(const Planning *p, Stage stage, uint32_t uid, unsigned kb)
-{
-    char name[RERECORD_NAME_MAX];
-    int r;
-
-    if (faccessat(p->state_fd, rerecord_name(name, stage), F_OK, 0) == 0)
-        return 0;
-    r = rerecord_write(p->state_fd, stage, uid, kb);
-    return r < 0 ? cli_error(r, "%s/%s: %m", p->c->state, name) : 0;
-}
-
 /* Requests an exact recording of the next boot if one is due. If the boot pack contains an
  * automatic login, it requests one of that login, too. ControlInterval=0 excludes both as it
  * excludes control sessions, because they are not replayed. Returns 0, or an error that was
@@ -442,6 +434,7 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
     uint32_t uid;
     int r;
 
+    /* An administrator's request stays as it is. */
     if (strcmp(p->root, "/") != 0 || p->c->config.control_interval == 0 ||
         faccessat(p->state_fd, rerecord_name(name, STAGE_BOOT), F_OK, 0) == 0 ||
         !exact_recording_is_due(&facts, clock_now(CLOCK_REALTIME)))
@@ -452,11 +445,12 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
                                             p->volumes.volumes[i].read_ahead_kb);
     if (kb == 0)
         return 0;
-    r = request_exact_stage(p, STAGE_BOOT, UID_INVALID, kb);
-    if (r >= 0 && p->model && model_predict_autologin(p->model, &uid))
-        r = request_exact_stage(p, STAGE_LOGIN, uid, kb);
+    r = rerecord_write(p->state_fd, STAGE_BOOT, UID_INVALID, kb);
+    if (r >= 0 && has_autologin(p, &uid) &&
+        faccessat(p->state_fd, rerecord_name(name, STAGE_LOGIN), F_OK, 0) < 0)
+        r = rerecord_write(p->state_fd, STAGE_LOGIN, uid, kb);
     if (r < 0)
-        return r;
+        return cli_error(r, "%s: cannot request an exact recording: %m", p->c->state);
     /* Early boot may see the copy of the boot pack but not the request. */
     return cli_state_update_early_pack(p->c, p->state_fd, NULL, 0);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: all accesses through the group and its marks, and the calls that make
+ * them in another thread if the disk may hang. */
+
 #include "record/fanotify.h"
 
 #include "base/disk-call.h"

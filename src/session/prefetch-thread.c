@@ -324,8 +324,10 @@ void prefetch_thread_move_refused(PrefetchThread *t, PrefetchPaths *ret)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* `before`: the thread whose place the new one takes, or NULL. */
-static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, PrefetchThread **ret)
+/* `before`: the thread whose place the new one takes because it hangs in an access to the
+ * filesystem `hung`, or NULL. */
+static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, uint64_t hung,
+                      PrefetchThread **ret)
 {
     _cleanup_(releasep) PrefetchThread *t = calloc(1, sizeof(*t));
     struct stat st;
@@ -351,7 +353,7 @@ static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, Pr
     if (before) {
         memcpy(t->state.hung, before->state.hung, sizeof(t->state.hung));
         t->state.n_hung = before->state.n_hung;
-        t->state.hung[t->state.n_hung++] = hung_device(before);
+        t->state.hung[t->state.n_hung++] = hung;
         prefetch_thread_report(before, &t->report);
     }
     r = t->root ? thread_start(&t->thread, STACK_BYTES, run_thread, t) : -ENOMEM;
@@ -362,17 +364,18 @@ static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, Pr
 
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
 {
-    return new_thread(root, uid, NULL, ret);
+    return new_thread(root, uid, NULL, 0, ret);
 }
 
 int prefetch_thread_check(PrefetchThread **t)
 {
     PrefetchThread *old = *t, *next;
+    uint64_t hung = hung_device(old);
     int r;
 
-    if (old->state.n_hung == PREFETCH_HUNG_MAX || hung_device(old) == 0)
+    if (hung == 0 || old->state.n_hung == PREFETCH_HUNG_MAX)
         return 0;
-    r = new_thread(old->root, old->state.uid, old, &next);
+    r = new_thread(old->root, old->state.uid, old, hung, &next);
     if (r < 0)
         return r;
     prefetch_thread_free(old);
