@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a model of one session from one trace. Learning merges it into the model. This file has over
- * 500 lines because each table of the trace has its step, and all steps use the same numbers of
- * files. */
+/* Makes a model of one session from one trace. Learning merges it into the model. This file has
+ * over 500 lines because each table of the trace has its step, and all steps use the same numbers
+ * of files. */
 
 #include "base/hash.h"
 #include "model/model-internal.h"
