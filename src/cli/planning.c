@@ -300,36 +300,13 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     j->parameters.salt = choose_stage_salt(p, drawing_stage(p, stage));
 }
 
-/* Returns true if the devices of all volumes of the pack were measured completely. */
-static bool are_measured(const VolumeTable *t, const PackContent *c)
-{
-    for (size_t i = 0; i < c->n_volumes; i++) {
-        size_t k = 0;
-
-        while (k < t->n &&
-               (!t->volumes[k].measured || memcmp(t->volumes[k].uuid_bytes, c->volumes[i].uuid,
-                                                  sizeof(c->volumes[i].uuid)) != 0))
-            k++;
-        if (k == t->n)
-            return false;
-    }
-    return true;
-}
-
 /* Returns why the pack keeps the policy of the pack before instead of the predicted one, or
  * POLICY_REASON_UNKNOWN if it does not. */
 static PolicyReason keep_policy(const Planning *p, const PackJob *j)
 {
-    const PackContent *c = j->content;
-
-    if ((int)j->old < 0 || j->old == c->policy)
+    if ((int)j->old < 0 || j->old == j->content->policy)
         return POLICY_REASON_UNKNOWN;
-    return benefit_keeps(&p->benefits.stages[j->stage], j->old,
-                         &(BenefitPrediction){
-                                 .old_usec = c->predicted_usec[j->old],
-                                 .new_usec = c->predicted_usec[c->policy],
-                                 .measured = are_measured(&p->volumes, c),
-                         });
+    return benefit_keeps(&p->benefits.stages[j->stage], j->old);
 }
 
 /* Chooses the policy. Measured sessions outweigh a prediction. Returns 0 or -ENOMEM. */

@@ -70,6 +70,7 @@ static const Column columns[] = {
         {NULL, "distribution", CELL_STRING},
         {NULL, "device", CELL_STRING},
         {NULL, "scheduler", CELL_STRING},
+        {NULL, "disk", CELL_STRING},
         {0},
 };
 
@@ -113,7 +114,8 @@ static void add_row(Table *t, const SessionRecord *s, SessionExclusion e)
               s->kernel_usec, s->initrd_usec, session_userspace_usec(s), s->early_usec,
               s->finished_usec, s->io_full_usec, s->replay_usec, s->replay_files,
               s->replay_metadata_bytes, s->predicted_usec, s->memory_bytes, s->packages_usec,
-              known(s->kernel), known(s->distribution), known(s->device), known(s->scheduler));
+              known(s->kernel), known(s->distribution), known(s->device), known(s->scheduler),
+              known(s->disk));
 }
 
 static int print(const Context *c, const History *h, Stage only, uint64_t limit)

@@ -117,6 +117,7 @@ static void add_machine(const EndedStage *e, SessionRecord *s)
             copy_string(s->device, sizeof(s->device), t->volumes[i].device);
             copy_string(s->scheduler, sizeof(s->scheduler), t->volumes[i].scheduler);
         }
+    machine_disk(e->root_fd, s->disk);
     s->memory_bytes = machine_memory_bytes(e->root_fd);
     s->packages_usec = machine_packages_changed(e->root_fd);
 }

@@ -260,7 +260,9 @@ static bool append_attribute(int sys_fd, const char *name, const char *key,
     return false;
 }
 
-int block_device_identity(int sys_fd, uint64_t dev, char **ret)
+/* Writes the identity of the disk below the device to *ret. Without `by_name`, names of devices,
+ * which differ from boot to boot, do not count. */
+static int identify(int sys_fd, uint64_t dev, bool by_name, char **ret)
 {
     static const char *const ids[] = {"wwid", "device/wwid", "device/cid", "loop/backing_file",
                                       NULL},
@@ -270,19 +272,31 @@ int block_device_identity(int sys_fd, uint64_t dev, char **ret)
     _cleanup_block_disk_ BlockDisk d = {0};
     char text[512] = "";
     bool known;
-    int r = find_disk(sys_fd, dev, true, NULL, NULL, &d);
+    int r = find_disk(sys_fd, dev, by_name, NULL, NULL, &d);
 
     if (r < 0)
         return r;
     known = append_attribute(sys_fd, d.name, "id", ids, text, sizeof(text));
     known |= append_attribute(sys_fd, d.name, "serial", serials, text, sizeof(text));
     append_attribute(sys_fd, d.name, "model", models, text, sizeof(text));
-    if (!known)
+    if (!known && by_name)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sname=%.64s", *text ? " " : "",
                  d.name);
     append_attribute(sys_fd, d.name, "sectors", sizes, text, sizeof(text));
+    if (!*text)
+        return -ENODATA;
     *ret = strdup(text);
     return *ret ? 0 : -ENOMEM;
+}
+
+int block_device_identity(int sys_fd, uint64_t dev, char **ret)
+{
+    return identify(sys_fd, dev, true, ret);
+}
+
+int block_device_hardware(int sys_fd, uint64_t dev, char **ret)
+{
+    return identify(sys_fd, dev, false, ret);
 }
 
 int filesystem_uuid(int fd, uint8_t ret[static 16])

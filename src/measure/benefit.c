@@ -28,6 +28,7 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_EXACT] = "exact recording",
             [EXCLUSION_PARTLY_REPLAYED] = "control session, partly replayed",
             [EXCLUSION_FIRST] = "first session",
+            [EXCLUSION_OTHER_DISK] = "another disk",
             [EXCLUSION_UPGRADED] = "first session after an upgrade",
             [EXCLUSION_AUTOLOGIN] = "automatic login",
             [EXCLUSION_GREETER] = "login at a greeter",
@@ -92,6 +93,15 @@ static Policy newest_policy(const SessionRecord *sessions, size_t n, Stage stage
     return _POLICY_INVALID;
 }
 
+/* Returns the disk of the newest session, or "" if no session tells its disk. */
+static const char *newest_disk(const SessionRecord *sessions, size_t n)
+{
+    for (size_t i = n; i-- > 0;)
+        if (*sessions[i].disk)
+            return sessions[i].disk;
+    return "";
+}
+
 /* Returns true if most of the newest logins were automatic. Replay has read nothing before such a
  * login, so it takes longer than one at a greeter. */
 static bool are_automatic(const SessionRecord *sessions, size_t n)
@@ -118,6 +128,7 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 {
     const SessionRecord *before[_STAGE_MAX] = {0};
     bool automatic = are_automatic(sessions, n);
+    const char *disk = newest_disk(sessions, n);
     Policy policy[_STAGE_MAX];
 
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
@@ -126,6 +137,8 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
         const SessionRecord *s = &sessions[i];
 
         exclusions[i] = exclude(s, before[s->stage]);
+        if (exclusions[i] == EXCLUSION_NONE && *s->disk && strcmp(s->disk, disk) != 0)
+            exclusions[i] = EXCLUSION_OTHER_DISK;
         if (exclusions[i] == EXCLUSION_NONE)
             exclusions[i] = exclude_by_greeter(s, automatic);
         if (exclusions[i] == EXCLUSION_NONE && session_was_replayed(s) &&
@@ -353,15 +366,12 @@ const char *replay_off_to_text(Stage stage, const char *reason,
     return buf;
 }
 
-PolicyReason benefit_keeps(const Benefit *b, Policy old, const BenefitPrediction *p)
+PolicyReason benefit_keeps(const Benefit *b, Policy old)
 {
     const Effect *e = &b->effect;
     bool shown = e->known && e->saved_low > 0;
 
     if (b->policy != old || shows_harm(e) || (!shown && e->n_replayed < BENEFIT_UNDRAWN))
-        return POLICY_REASON_UNKNOWN;
-    if (p->measured && p->old_usec > 0 && p->new_usec > 0 &&
-        (double)p->new_usec <= BENEFIT_REPLACED_SHARE * (double)p->old_usec)
         return POLICY_REASON_UNKNOWN;
     return shown ? POLICY_REASON_MEASURED : POLICY_REASON_UNDECIDED;
 }

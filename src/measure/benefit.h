@@ -21,6 +21,7 @@ typedef enum SessionExclusion {
     EXCLUSION_EXACT,
     EXCLUSION_PARTLY_REPLAYED, /* a control session for one pack, in which another was replayed */
     EXCLUSION_FIRST,           /* the packages before this session are unknown */
+    EXCLUSION_OTHER_DISK,      /* on another disk than the newest session */
     EXCLUSION_UPGRADED,        /* packages or the kernel changed since the previous session */
     EXCLUSION_AUTOLOGIN,       /* an automatic login, unlike most of the newest logins */
     EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
@@ -95,24 +96,13 @@ void benefit_count(Benefit *b, bool replayed, unsigned flags, usec_t start_realt
 /* Returns true if the policy must be off for that user (UID_INVALID: for all users). */
 bool benefit_is_harmful(const Benefit *b, uint32_t uid);
 
-/* A policy whose sessions are compared is replaced without an interval if another policy is
- * predicted to take at most this share of its time, from a complete measurement of the devices: the
- * machine has other hardware now. Predictions are not accurate enough for smaller differences. */
-#define BENEFIT_REPLACED_SHARE 0.8
-
-/* The predicted times of two policies; 0: not known. */
-typedef struct BenefitPrediction {
-    usec_t old_usec, new_usec;
-    bool measured; /* the devices of the pack were measured completely */
-} BenefitPrediction;
-
 /* Decides whether a pack keeps the policy `old` of the pack before, although the planner predicts
  * less time for another policy. Returns the reason: POLICY_REASON_MEASURED if the interval of the
  * gain of `old` lies above zero; POLICY_REASON_UNDECIDED if at least BENEFIT_UNDRAWN comparable
  * sessions were replayed with `old` and there is no interval yet, or it contains zero. Returns
- * POLICY_REASON_UNKNOWN if the policy is not kept: the interval lies below zero, too few sessions
- * were replayed with `old`, or the predicted times differ much (BENEFIT_REPLACED_SHARE). */
-PolicyReason benefit_keeps(const Benefit *b, Policy old, const BenefitPrediction *p);
+ * POLICY_REASON_UNKNOWN if the policy is not kept: the interval lies below zero, or too few
+ * sessions were replayed with `old`, for example because the machine has another disk. */
+PolicyReason benefit_keeps(const Benefit *b, Policy old);
 
 /* Writes for people why a stage is not replayed: "off (BootPolicy=off)", or "not replayed: no
  * policy is predicted to gain more than it may cost". `reason` is the word of a PolicyReason.

@@ -2,15 +2,18 @@
 
 #include "measure/machine-counters.h"
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/memory.h"
 #include "base/rooted.h"
+#include "device/block-device.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define TEXT_MAX    (1U << 20)
 #define SECTOR_SIZE 512U
@@ -28,39 +31,35 @@ static void read_pressure(int root_fd, MachineCounters *c)
         (void)sscanf(full, "\nfull %*s %*s %*s total=%" SCNu64, &c->io_full_usec);
 }
 
-/* Finds the directory in /sys of the block device below "/". The device number of a btrfs is not
- * that of a block device, so for btrfs the name of the mounted device is used. 0 or -ENOENT. */
-static int root_device(int root_fd, char *buf, size_t size)
+/* Returns the number of the block device below "/", or 0. The device number of a btrfs is not that
+ * of a block device, so for btrfs the name of the mounted device is used. */
+static uint64_t root_device(int root_fd)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
     const Mount *root;
     const char *name;
 
     if (mount_table_read(root_fd, &mounts) < 0)
-        return -ENOENT;
+        return 0;
     root = mount_table_root(&mounts);
     if (!root)
-        return -ENOENT;
-    if (root->major > 0) {
-        snprintf(buf, size, "/sys/dev/block/%u:%u", root->major, root->minor);
         return 0;
-    }
+    if (root->major > 0)
+        return makedev(root->major, root->minor);
     name = strrchr(root->source, '/');
     if (strncmp(root->source, "/dev/", 5) != 0 || !name)
-        return -ENOENT;
-    snprintf(buf, size, "/sys/class/block/%s", name + 1);
-    return 0;
+        return 0;
+    return block_device_number(root_fd, name + 1);
 }
 
 static void read_disk(int root_fd, MachineCounters *c)
 {
     _cleanup_free_ char *text = NULL;
     uint64_t reads, sectors;
-    char device[4096], path[4200];
+    uint64_t dev = root_device(root_fd);
+    char path[64];
 
-    if (root_device(root_fd, device, sizeof(device)) < 0)
-        return;
-    snprintf(path, sizeof(path), "%s/stat", device);
+    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/stat", major(dev), minor(dev));
     if (rooted_read(root_fd, path, TEXT_MAX, &text, NULL) < 0 ||
         sscanf(text, "%" SCNu64 " %*u %" SCNu64, &reads, &sectors) != 2 ||
         sectors > UINT64_MAX / SECTOR_SIZE)
@@ -76,6 +75,15 @@ MachineCounters machine_counters_read(int root_fd)
     read_pressure(root_fd, &c);
     read_disk(root_fd, &c);
     return c;
+}
+
+void machine_disk(int root_fd, char buf[static MACHINE_DISK_SIZE])
+{
+    _cleanup_free_ char *hardware = NULL;
+
+    *buf = 0;
+    if (block_device_hardware(root_fd, root_device(root_fd), &hardware) >= 0)
+        snprintf(buf, MACHINE_DISK_SIZE, "%016" PRIx64, hash64(hardware, strlen(hardware), 0));
 }
 
 uint64_t machine_memory_bytes(int root_fd)

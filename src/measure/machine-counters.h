@@ -13,6 +13,11 @@ typedef struct MachineCounters {
 
 MachineCounters machine_counters_read(int root_fd);
 
+/* Writes a hash, 16 hexadecimal digits, of what identifies the disk below the root filesystem:
+ * block_device_hardware(). Writes "" if that is not known. */
+#define MACHINE_DISK_SIZE 17
+void machine_disk(int root_fd, char buf[static MACHINE_DISK_SIZE]);
+
 /* Returns the memory of the machine according to /proc/meminfo. */
 uint64_t machine_memory_bytes(int root_fd);
 

@@ -56,7 +56,7 @@ static const struct {
 #name, offsetof(SessionRecord, name), sizeof(((SessionRecord *)NULL)->name) \
     }
         STRING(boot_id),      STRING(reason), STRING(outcome),   STRING(kernel),
-        STRING(distribution), STRING(device), STRING(scheduler),
+        STRING(distribution), STRING(device), STRING(scheduler), STRING(disk),
 };
 
 const char *usage_source_to_string(UsageSource s)

@@ -100,6 +100,8 @@ typedef struct SessionRecord {
     usec_t packages_usec; /* wall clock: when the package database last changed */
     char kernel[64], distribution[64];
     char device[32], scheduler[32]; /* of the root filesystem */
+    char disk[17]; /* hash of what identifies the disk below the root filesystem, 16 hexadecimal
+                      digits */
 } SessionRecord;
 
 /* Returns a record in which nothing is known. */

@@ -113,22 +113,12 @@ static void test_automatic_logins(void **state)
     assert_int_equal(e[N - 2], EXCLUSION_NONE);
 }
 
-static PolicyReason keeps(const Benefit *b, Policy old, usec_t old_usec, usec_t new_usec)
-{
-    return benefit_keeps(b, old, &(BenefitPrediction){old_usec, new_usec, true});
-}
-
 static void test_keeps(void **state)
 {
     Benefit b = {.policy = POLICY_GATE, .effect = {.known = true, .saved_low = 0.1}};
 
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_MEASURED);
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 800), POLICY_REASON_UNKNOWN);
-    assert_int_equal(keeps(&b, POLICY_GATE, 0, 800), POLICY_REASON_MEASURED);
-    assert_int_equal(keeps(&b, POLICY_CONCURRENT, 1000, 900), POLICY_REASON_UNKNOWN);
-    /* Without a complete measurement of the devices, a prediction replaces no measured policy. */
-    assert_int_equal(benefit_keeps(&b, POLICY_GATE, &(BenefitPrediction){1000, 100, false}),
-                     POLICY_REASON_MEASURED);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_MEASURED);
+    assert_int_equal(benefit_keeps(&b, POLICY_CONCURRENT), POLICY_REASON_UNKNOWN);
 }
 
 /* Without an interval that excludes zero, a policy stays as well, once its sessions are compared.
@@ -137,20 +127,43 @@ static void test_keeps_undecided(void **state)
 {
     Benefit b = {.policy = POLICY_GATE, .effect = {.n_replayed = 3}};
 
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNDECIDED);
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 0), POLICY_REASON_UNDECIDED);
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 800), POLICY_REASON_UNKNOWN);
-    assert_int_equal(benefit_keeps(&b, POLICY_GATE, &(BenefitPrediction){1000, 100, false}),
-                     POLICY_REASON_UNDECIDED);
-    assert_int_equal(keeps(&b, POLICY_CONCURRENT, 1000, 900), POLICY_REASON_UNKNOWN);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_UNDECIDED);
+    assert_int_equal(benefit_keeps(&b, POLICY_CONCURRENT), POLICY_REASON_UNKNOWN);
     /* The interval contains zero, or lies below zero. */
     b.effect = (Effect){.n_replayed = 30, .known = true, .saved_low = -0.1, .saved_high = 0.2};
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNDECIDED);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_UNDECIDED);
     b.effect.saved_high = -0.05;
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNKNOWN);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_UNKNOWN);
     /* A change discards two sessions only. */
     b.effect = (Effect){.n_replayed = 2};
-    assert_int_equal(keeps(&b, POLICY_GATE, 1000, 900), POLICY_REASON_UNKNOWN);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_UNKNOWN);
+}
+
+/* With another disk the comparison starts anew, and the planner chooses the policy again. */
+static void test_other_disk(void **state)
+{
+    SessionExclusion e[N];
+    Benefit b;
+
+    fill(4, 10);
+    for (size_t i = 0; i < N; i++)
+        strcpy(sessions[i].disk, "00000000000000aa");
+    *sessions[1].disk = 0; /* an older version wrote it */
+    b = compute(N, START);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_MEASURED);
+    /* The two newest sessions are on the new disk; of the newest the disk is not known. */
+    strcpy(sessions[N - 2].disk, "00000000000000bb");
+    *sessions[N - 1].disk = 0;
+    sessions_exclude(sessions, N, e);
+    assert_int_equal(e[1], EXCLUSION_NONE);
+    assert_int_equal(e[2], EXCLUSION_OTHER_DISK);
+    assert_int_equal(e[N - 3], EXCLUSION_OTHER_DISK);
+    assert_int_equal(e[N - 2], EXCLUSION_NONE);
+    assert_int_equal(e[N - 1], EXCLUSION_NONE);
+    strcpy(sessions[1].disk, "00000000000000aa");
+    b = compute(N, START);
+    assert_int_equal(b.effect.n_replayed, 2);
+    assert_int_equal(benefit_keeps(&b, POLICY_GATE), POLICY_REASON_UNKNOWN);
 }
 
 static void test_gain(void **state)
@@ -332,6 +345,7 @@ int main(void)
             cmocka_unit_test(test_automatic_logins),
             cmocka_unit_test(test_keeps),
             cmocka_unit_test(test_keeps_undecided),
+            cmocka_unit_test(test_other_disk),
             cmocka_unit_test(test_exclusions),
             cmocka_unit_test(test_gain),
             cmocka_unit_test(test_delay_by_headstart),
