@@ -166,7 +166,7 @@ class SessionCycle(Daemon):
         self.wait(daemon, patience, lambda d: d["n_learned"] >= 2)
         self.start("second", "/data/b")
         self.wait(daemon, patience,
-                  lambda d: d["n_learned"] >= 4 and d["n_decisions"] >= 1 and not d["prefetch"]["working"])
+                  lambda d: d["n_learned"] >= 4 and d["n_decisions"] >= 1 and d["prefetch"] and not d["prefetch"]["working"])
 
 
 class FakeSystem:
