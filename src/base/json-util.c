@@ -223,10 +223,20 @@ bool json_add_member(json_object *to, const char *key, json_object *value)
 
 bool json_add_item(json_object *to, json_object *value)
 {
-    if (to && json_object_array_add(to, value) == 0)
+    if (to && value && json_object_array_add(to, value) == 0)
         return true;
     json_object_put(value);
     return false;
+}
+
+json_object *json_flags(unsigned flags, const char *const *names, size_t n)
+{
+    _cleanup_json_ json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < n; i++)
+        if (flags & 1U << i && !json_add_item(a, json_object_new_string(names[i])))
+            return NULL;
+    return TAKE_PTR(a);
 }
 
 static int parse_once(const char *text, size_t size, int depth, struct json_object **ret,

@@ -61,10 +61,14 @@ bool json_is_utf8(const char *s);
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 
-/* Adds `value` (NULL: null) to an object or an array, which then owns it. Returns false and
- * frees `value` if memory runs out, or if `to` is NULL. */
+/* Adds `value` to an object or an array, which then owns it. Return false and free `value` if
+ * memory runs out, or if `to` is NULL. NULL is the value null of a member, and no item. */
 bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
 bool json_add_item(struct json_object *to, struct json_object *value);
+
+/* Returns a new array of the names whose bits are set in `flags`: bit i has names[i]. NULL: out of
+ * memory. */
+struct json_object *json_flags(unsigned flags, const char *const *names, size_t n);
 
 /* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
 bool memory_is_short(void);

@@ -74,16 +74,6 @@ static const Column columns[] = {
         {0},
 };
 
-static json_object *flags_json(unsigned flags)
-{
-    json_object *a = json_object_new_array();
-
-    for (unsigned f = 1; a && f <= _SESSION_FLAGS_ALL; f <<= 1)
-        if (flags & f)
-            json_add_item(a, json_object_new_string(session_flag_to_string(f)));
-    return a;
-}
-
 /* Returns in one word what replay did. */
 static const char *replay_word(const SessionRecord *s)
 {
@@ -108,7 +98,7 @@ static void add_row(Table *t, const SessionRecord *s, SessionExclusion e)
               replay_word(s), s->replay_data_bytes, s->io_some_usec, s->disk_reads,
               s->disk_read_bytes, u->hit_bytes, u->waste_bytes, u->miss_bytes,
               usage_source_unit(u->source), session_exclusion_to_string(e), known(s->boot_id),
-              flags_json(s->flags), policy_to_string(s->policy), known(s->reason),
+              session_flags_to_json(s->flags), policy_to_string(s->policy), known(s->reason),
               known(s->outcome), (int)session_was_replayed(s), usage_source_to_string(u->source),
               u->hit_files, u->waste_files, u->miss_files, s->firmware_usec, s->loader_usec,
               s->kernel_usec, s->initrd_usec, session_userspace_usec(s), s->early_usec,

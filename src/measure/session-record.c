@@ -74,12 +74,9 @@ UsageSource usage_source_from_string(const char *s)
     return (UsageSource)string_table_lookup(usage_names, ELEMENTSOF(usage_names), s);
 }
 
-const char *session_flag_to_string(unsigned flag)
+json_object *session_flags_to_json(unsigned flags)
 {
-    for (size_t i = 0; i < ELEMENTSOF(flag_names); i++)
-        if (flag == 1U << i)
-            return flag_names[i];
-    return NULL;
+    return json_flags(flags, flag_names, ELEMENTSOF(flag_names));
 }
 
 PackUsage pack_usage_empty(void)
@@ -127,16 +124,6 @@ uint64_t session_userspace_usec(const SessionRecord *s)
     return s->finished_usec - s->kernel_usec - initrd;
 }
 
-static json_object *flags_to_json(unsigned flags)
-{
-    json_object *a = json_object_new_array();
-
-    for (size_t i = 0; a && i < ELEMENTSOF(flag_names); i++)
-        if (flags & 1U << i)
-            json_add_item(a, json_object_new_string(flag_names[i]));
-    return a;
-}
-
 /* Adds the numbers of files by class of probability, if any file was planned. */
 static void add_classes(JsonWriter *w, const PackUsage *u)
 {
@@ -173,7 +160,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
     json_writer_add_string(&w, "stage", stage_to_string(s->stage));
     if (s->uid != UID_INVALID)
         json_writer_add_u64(&w, "uid", s->uid);
-    json_writer_add(&w, "flags", flags_to_json(s->flags));
+    json_writer_add(&w, "flags", session_flags_to_json(s->flags));
     json_writer_add_string(&w, "policy", policy_to_string(s->policy));
     for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
         const char *value = (const char *)s + strings[i].offset;

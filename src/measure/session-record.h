@@ -131,5 +131,5 @@ const char *usage_source_to_string(UsageSource s);
  * observed. Misses are always observed per page. */
 const char *usage_source_unit(UsageSource s);
 UsageSource usage_source_from_string(const char *s);
-/* Returns the word for a flag: "exact" for SESSION_EXACT. NULL: `flag` is not a single flag. */
-const char *session_flag_to_string(unsigned flag);
+/* Returns a new array of the words of SessionFlags, such as ["exact"]. NULL: out of memory. */
+struct json_object *session_flags_to_json(unsigned flags);

@@ -106,16 +106,10 @@ static void write_volume(JsonWriter *w, const TraceVolume *v)
 
 static void write_facts(JsonWriter *w, const Trace *t)
 {
-    struct json_object *flags = json_object_new_array();
-
-    for (size_t i = 0; flags && i < ELEMENTSOF(flag_names); i++)
-        if (t->flags & (1U << i))
-            json_add_item(flags, json_object_new_string(flag_names[i]));
-
     json_writer_add_string(w, "format", FORMAT_NAME);
     json_writer_add_u64(w, "version", TRACE_FORMAT_VERSION);
     json_writer_add_string(w, "stage", stage_to_string(t->stage));
-    json_writer_add(w, "flags", flags);
+    json_writer_add(w, "flags", json_flags(t->flags, flag_names, ELEMENTSOF(flag_names)));
     json_writer_add(w, "boot_id", bytes_to_json(t->boot_id));
     json_writer_add(w, "kernel", bytes_to_json(t->kernel));
     json_writer_add(w, "distribution", bytes_to_json(t->distribution));

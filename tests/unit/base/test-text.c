@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests names in text: base/text.h, and messages with names: format_message(). */
+/* Tests names in text: base/text.h, messages with names: format_message(), and names in JSON:
+ * base/json-util.h. */
 
 #include "base/json-util.h"
 #include "base/log.h"
@@ -95,6 +96,19 @@ static void json_gives_the_bytes_back(void **state)
     free(again);
 }
 
+/* An item that could not be allocated is NULL. As null in the array, it would make the file
+ * unreadable. */
+static void an_item_that_does_not_exist_is_not_added(void **state)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    struct json_object *a = json_flags(1U << 2 | 1U, names, ELEMENTSOF(names));
+
+    assert_string_equal(json_object_to_json_string(a), "[ \"first\", \"third\" ]");
+    assert_false(json_add_item(a, NULL));
+    assert_int_equal(json_object_array_length(a), 2);
+    json_object_put(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +116,7 @@ int main(void)
             cmocka_unit_test(hidden_characters_are_replaced),
             cmocka_unit_test(a_name_begins_no_line_of_a_message),
             cmocka_unit_test(json_gives_the_bytes_back),
+            cmocka_unit_test(an_item_that_does_not_exist_is_not_added),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
