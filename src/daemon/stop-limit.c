@@ -2,6 +2,7 @@
 
 #include "daemon/stop-limit.h"
 
+#include "base/capability.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -29,6 +30,9 @@ static void *watch(void *arg)
 {
     struct pollfd p = {.fd = (int)(intptr_t)arg, .events = POLLIN};
 
+    /* This thread starts before the recorder, which drops the capability only for its own thread.
+     */
+    (void)capability_drop(CAP_NET_ADMIN);
     while (poll(&p, 1, -1) <= 0)
         continue;
     return end_later(NULL);

@@ -558,7 +558,7 @@ static int fail(char **ret_error, int error, const char *text)
     return error;
 }
 
-static int start_fanotify(Recorder *recorder, char **ret_error)
+static int open_fanotify(Recorder *recorder, char **ret_error)
 {
     Observer *o = &recorder->observer;
     int r = 0;
@@ -574,8 +574,27 @@ static int start_fanotify(Recorder *recorder, char **ret_error)
         return fail(ret_error, -ENOSYS,
                     "this kernel has no fanotify with directory handles (Linux 5.9, "
                     "CONFIG_FANOTIFY)");
-    if (r < 0)
-        return fail(ret_error, r, "cannot set up fanotify");
+    return r < 0 ? fail(ret_error, r, "cannot set up fanotify") : 0;
+}
+
+/* Opens the connector, unless it was taken over, and drops the capability that only this needs. If
+ * the kernel refuses to drop the capability, the recorder records nevertheless. A capability is
+ * dropped for this thread and for those that it starts later, so the caller has started none that
+ * keeps it. */
+static void open_connector(Recorder *recorder)
+{
+    Observer *o = &recorder->observer;
+
+    if (o->connector_fd < 0)
+        o->connector_fd = recorder->options.no_proc_connector ? -EPERM : proc_connector_open();
+    (void)capability_drop(CAP_NET_ADMIN);
+}
+
+static int watch_volumes(Recorder *recorder, char **ret_error)
+{
+    Observer *o = &recorder->observer;
+    int r;
+
     r = update_volumes(recorder);
     if (r == -EPERM)
         return fail(ret_error, r, "recording needs CAP_SYS_ADMIN (fanotify marks)");
@@ -599,11 +618,6 @@ static void find_limits(Recorder *recorder)
     if (!s->residency_known)
         note_limit(recorder,
                    "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
-    if (recorder->observer.connector_fd < 0)
-        recorder->observer.connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
-    /* Only opening the connector needs the capability. If the kernel refuses to drop the
-     * capability, the recorder records nevertheless. */
-    (void)capability_drop(CAP_NET_ADMIN);
     s->has_connector = recorder->observer.connector_fd >= 0;
     if (!s->has_connector)
         note_limit(recorder,
@@ -653,7 +667,11 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
         (o->run_dir && !recorder->run_dir))
         return -ENOMEM;
 
-    r = start_fanotify(recorder, ret_error);
+    r = open_fanotify(recorder, ret_error);
+    if (r < 0)
+        return r;
+    open_connector(recorder);
+    r = watch_volumes(recorder, ret_error);
     if (r < 0)
         return r;
     find_limits(recorder);

@@ -1031,11 +1031,22 @@ for i in range(75):
     (((0x$before & 0x1000) != 0)) || skip "needs CAP_NET_ADMIN"
     hs_programs cat
     echo x >"$HS_MNT/data/file"
+    # A thread of its own accesses the second filesystem, and another one watches for a stop. Each thread has
+    # capabilities of its own.
+    mkdir "$HS_MNT/second"
+    truncate -s 64M "$HS_TMP/second.img"
+    mkfs.ext4 -q "$HS_TMP/second.img"
+    hs_loop "$HS_TMP/second.img"
+    hs_mount "$HS_LOOP" "$HS_MNT/second"
     recorder_start
-    local set
-    for set in CapEff CapPrm CapInh; do
-        (((0x$(sed -n "s/^$set:\s*//p" "/proc/$RECORDER/status") & 0x1000) == 0))
+    local status set n=0
+    for status in "/proc/$RECORDER/task"/*/status; do
+        for set in CapEff CapPrm CapInh; do
+            (((0x$(sed -n "s/^$set:\s*//p" "$status") & 0x1000) == 0))
+        done
+        n=$((n + 1))
     done
+    [ "$n" -ge 3 ]
     chroot "$HS_MNT" /bin/cat /data/file
     recorder_stop
     shown '.process_source == "connector"'
