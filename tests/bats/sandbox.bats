@@ -90,9 +90,12 @@ END
     SANDBOX=$HS_TMP/sandbox-$1
 }
 
-# Makes a filesystem with files of root and of a user, and traces of a boot and of the user's login.
+# populate [SECOND]: makes a filesystem with files of root and of a user, and traces of a boot and of the user's
+# login. With SECOND, a directory, it mounts a second filesystem there, with a file of root. The programs access
+# that filesystem in another thread (base/disk-call.h).
 populate() {
     hs_filesystem ext4 64
+    local stage loop=$HS_LOOP second=()
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/home/user/private" "$HS_STATE/traces"
     head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
     head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/other"
@@ -101,10 +104,20 @@ populate() {
     chmod 700 "$HS_MNT/home/user" "$HS_MNT/home/user/private"
     chown -R 1000:1000 "$HS_MNT/home/user"
     sync -f "$HS_MNT"
-    local stage
+    if [ -n "${1-}" ]; then
+        mkdir "$HS_MNT$1"
+        truncate -s 32M "$HS_TMP/second.img"
+        mkfs.ext4 -q "$HS_TMP/second.img"
+        hs_loop "$HS_TMP/second.img"
+        hs_mount "$HS_LOOP" "$HS_MNT$1"
+        head -c 300000 /dev/urandom >"$HS_MNT$1/data"
+        sync -f "$HS_MNT$1"
+        second=("$1=$HS_LOOP" "$1/data")
+        HS_LOOP=$loop
+    fi
     for stage in boot login; do
         "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage $(($(date +%s) - 3600)) \
-            /usr/bin/app /usr/bin/other /home/user/private/file |
+            /usr/bin/app /usr/bin/other /home/user/private/file "${second[@]}" |
             jq 'if .stage == "login" then .uid = 1000 else . end' \
                 >"$HS_STATE/traces/20251101T080000-$stage.json"
     done
@@ -237,12 +250,13 @@ END
 }
 
 @test "learn, plan and refresh: the sandbox allows everything that they use" {
-    populate
+    populate /second
     local u policy expected
     for u in "${BACKGROUND[@]}"; do
         expected=$("${u#*:}")
         echo "$u: $expected"
         [[ $expected == *"/home/user/private/file"* ]]
+        [[ $expected == *'"/second/data"'* ]]
         sandbox "${u%:*}"
         [ "$("${u#*:}" "$SANDBOX")" = "$expected" ]
     done
@@ -289,7 +303,7 @@ END
 }
 
 @test "learn, plan and refresh: they need every capability that they have" {
-    populate
+    populate /second
     local u cap other left caps expected
     for u in "${BACKGROUND[@]}"; do
         [ "$u" != learn:learns ] || continue # see the next test
