@@ -74,3 +74,13 @@ void stage_record_add_sample(StageRecord *s, const Moment *now);
  * of a stage counts. The caller should call the function at once, because the totals in `now` count
  * as the totals at that point. */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);
+
+/* Returns true if what the user of that row opens and runs is left out of the trace: the stage is
+ * the login or session of one user, and the row is that of another person. Such accesses would
+ * bring files into the sets of a user who does not need them. */
+static inline bool stage_record_leaves_out(const StageRecord *s, uint16_t row)
+{
+    uint32_t uid = s->shares.users[row].uid;
+
+    return s->stage != STAGE_BOOT && s->uid != UID_INVALID && uid != s->uid && uid_is_person(uid);
+}

@@ -62,31 +62,38 @@ static int compare_uses(const void *a, const void *b)
 }
 
 /* Lists all uses, those of one object and user next to each other, and root first. */
-static int list_uses(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
-                     Use **ret, size_t *ret_n)
+static int list_uses(StageRecord *s, const ProcessRun *runs, size_t n_runs, Use **ret,
+                     size_t *ret_n)
 {
     size_t n_events, n = 0;
-    const LoggedEvent *events = event_log_events(log, &n_events);
+    const LoggedEvent *events = event_log_events(s->log, &n_events);
     Use *uses = calloc(n_events + n_runs + 1, sizeof(Use));
 
     if (!uses)
         return -ENOMEM;
     for (size_t i = 0; i < n_events; i++)
-        uses[n++] = (Use){
-                .object = events[i].object,
-                .run = events[i].run,
-                .at = (uint32_t)i,
-                .user = events[i].user,
-                .is_root = shares->users[events[i].user].uid == 0,
-        };
-    for (size_t i = 0; i < n_runs; i++)
-        if (runs[i].object != PROCESS_NONE && !runs[i].own)
+        if (!stage_record_leaves_out(s, events[i].user))
+            uses[n++] = (Use){
+                    .object = events[i].object,
+                    .run = events[i].run,
+                    .at = (uint32_t)i,
+                    .user = events[i].user,
+                    .is_root = s->shares.users[events[i].user].uid == 0,
+            };
+    for (size_t i = 0; i < n_runs; i++) {
+        uint16_t user;
+
+        if (runs[i].object == PROCESS_NONE || runs[i].own)
+            continue;
+        user = user_shares_row(&s->shares, runs[i].uid);
+        if (!stage_record_leaves_out(s, user))
             uses[n++] = (Use){
                     .object = runs[i].object,
                     .at = USE_OF_RUN,
-                    .user = user_shares_row(shares, runs[i].uid),
+                    .user = user,
                     .is_root = runs[i].uid == 0,
             };
+    }
     qsort(uses, n, sizeof(*uses), compare_uses);
     *ret = uses;
     *ret_n = n;
@@ -126,8 +133,8 @@ static size_t add_candidates(const Use *uses, size_t n, Candidate *ret)
     return n_candidates;
 }
 
-int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
-                 StageObject **ret, size_t *ret_n)
+int stage_select(StageRecord *s, const ProcessRun *runs, size_t n_runs, StageObject **ret,
+                 size_t *ret_n)
 {
     _cleanup_free_ Candidate *c = NULL;
     _cleanup_free_ Use *uses = NULL;
@@ -135,7 +142,7 @@ int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, Use
     StageObject *selected;
     int r;
 
-    r = list_uses(log, runs, n_runs, shares, &uses, &n_uses);
+    r = list_uses(s, runs, n_runs, &uses, &n_uses);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n_uses; i++)

@@ -5,9 +5,8 @@
  * Pure.
  */
 
-#include "record/event-log.h"
 #include "record/processes.h"
-#include "record/user-shares.h"
+#include "record/stage-record.h"
 
 typedef struct StageObject {
     uint32_t object; /* of the event log */
@@ -15,8 +14,8 @@ typedef struct StageObject {
     bool opened;     /* false: a process of the stage ran it, but nobody opened it in the stage */
 } StageObject;
 
-/* Lists every object that was opened, or that a run of an application refers to, the likeliest to
- * be needed again first:
+/* Lists every object that was opened, or that a run of an application refers to, except by users
+ * whom the stage leaves out (stage_record_leaves_out()), the likeliest to be needed again first:
  *
  * - An object that root opened or ran is charged to root. Any other object is listed once for each
  *   user who opened or ran it, because it belongs in the trace if one of these users has room for
@@ -28,5 +27,5 @@ typedef struct StageObject {
  *   divided evenly. Root gets four places in each turn, because it represents the whole system.
  *
  * The caller frees *ret. Returns 0 or -ENOMEM. */
-int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
-                 StageObject **ret, size_t *ret_n);
+int stage_select(StageRecord *s, const ProcessRun *runs, size_t n_runs, StageObject **ret,
+                 size_t *ret_n);

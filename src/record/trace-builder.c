@@ -455,7 +455,7 @@ static int add_objects(TraceBuilder *b)
         return -ENOMEM;
     memset(b->files, 0xff, (event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
     runs = runs_of(b, &n_runs);
-    r = stage_select(s->log, runs, n_runs, &s->shares, &objects, &n);
+    r = stage_select(s, runs, n_runs, &objects, &n);
     if (r >= 0)
         r = add_selected(b, objects, n);
     fanotify_resolve_done(b->o->fanotify);
@@ -501,7 +501,8 @@ static int add_runs(TraceBuilder *b)
             whole = &runs[whole->same_as];
         file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];
         b->runs[i] = whole->own ? RUN_OWN : TRACE_NONE;
-        if (whole->own || file == TRACE_NONE || b->t->files[file].directory)
+        if (whole->own || file == TRACE_NONE || b->t->files[file].directory ||
+            stage_record_leaves_out(b->s, user_shares_row(&b->s->shares, p->uid)))
             continue;
         r = trace_add_application(b->t, file, &b->runs[i]);
         if (r >= 0 && whole == p)
@@ -550,7 +551,7 @@ static int add_accesses(TraceBuilder *b)
             b->t->n_own++; /* the process was not known to be headstart's when it opened this */
             continue;
         }
-        if (a.file == TRACE_NONE)
+        if (a.file == TRACE_NONE || stage_record_leaves_out(b->s, events[i].user))
             continue;
         b->t->n_unknown_application += a.application == TRACE_NONE && !events[i].own_start;
         r = trace_add_access(b->t, &a);

@@ -912,6 +912,29 @@ for i in range(60):
     [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
+@test "the trace of one user's login or session has nothing that other people open or run" {
+    local stage uid
+    hs_filesystem ext4 64
+    hs_programs cat
+    for uid in 0 1000 1001; do
+        echo x >"$HS_MNT/data/of-$uid"
+    done
+    for stage in login session; do
+        rm -rf "$HS_STATE" "$HS_TMP/notify"
+        recorder_start --stage=$stage --uid=1000
+        for uid in 0 1000 1001; do
+            chroot --userspec="$uid:$uid" "$HS_MNT" /bin/cat "/data/of-$uid"
+        done
+        kill -TERM "$RECORDER"
+        wait "$RECORDER"
+        TRACE=$(echo "$HS_STATE"/traces/*-$stage*.json)
+        SHOWN=$HS_TMP/shown.json
+        "$HEADSTART" show --json=short "$TRACE" >"$SHOWN"
+        shown '[.files[].path | select(startswith("/data/"))] | sort == ["/data/of-0", "/data/of-1000"]'
+        jq -e '.lifetimes.uid | sort == [0, 1000]' <(zcat -f "$TRACE")
+    done
+}
+
 @test "one user's flood does not displace a file that this user opened before another user did" {
     hs_filesystem ext4 256 -N 16384
     mkdir "$HS_MNT/flood"

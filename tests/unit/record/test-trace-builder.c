@@ -62,9 +62,8 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-/* Builds the trace of a stage in which root and user 1000 opened files. Returns the number of files
- * in the trace. */
-static size_t build(StageRecord *s)
+/* Builds the trace of what the observer has recorded. */
+static Trace *build_trace(Observer *o)
 {
     char empty[] = "", slash[] = "/", fstype[] = "xfs";
     struct stat st;
@@ -79,22 +78,39 @@ static size_t build(StageRecord *s)
             .scheduler = empty,
             .with_root = true,
     };
-    Observer o = {.stage = s, .connector_fd = -EBADF, .volumes.table = {&v, 1, 1}};
     TraceBuilder *b = NULL;
     Trace *t = NULL;
-    size_t n;
 
     assert_int_equal(fstatat(root.fd, "file", &st, 0), 0);
     v.st_dev = v.mount_dev = st.st_dev;
-    assert_int_equal(stage_record_init(s), 0);
-    s->residency_known = true;
-    log_opens(s->log, &s->shares, 0, 0, FILES);
-    log_opens(s->log, &s->shares, 1000, FILES, FILES);
-    o.processes = process_table_new();
-    assert_non_null(o.processes);
-    assert_int_equal(trace_builder_new(&o, &b), 0);
+    o->volumes.table = (VolumeTable){&v, 1, 1};
+    assert_int_equal(trace_builder_new(o, &b), 0);
     assert_int_equal(trace_builder_build(b, "/", NULL, &t), 0);
     trace_builder_free(b);
+    return t;
+}
+
+static Observer observer_of(StageRecord *s)
+{
+    Observer o = {.stage = s, .connector_fd = -EBADF, .processes = process_table_new()};
+
+    assert_non_null(o.processes);
+    assert_int_equal(stage_record_init(s), 0);
+    s->residency_known = true;
+    return o;
+}
+
+/* Builds the trace of a stage in which root and user 1000 opened files. Returns the number of files
+ * in the trace. */
+static size_t build(StageRecord *s)
+{
+    Observer o = observer_of(s);
+    Trace *t;
+    size_t n;
+
+    log_opens(s->log, &s->shares, 0, 0, FILES);
+    log_opens(s->log, &s->shares, 1000, FILES, FILES);
+    t = build_trace(&o);
     n = t->n_files;
     trace_free(t);
     process_table_free(o.processes);
@@ -134,11 +150,38 @@ static void a_request_to_stop_ends_it(void **state)
     assert_int_equal(s.shares.users[user_shares_row(&s.shares, 0)].n_files_left_out, FILES);
 }
 
+/* In the session of user 1000, root opens files 0 and 1, the user 1 to 3, and user 1001 opens 3
+ * to 5. Both users run file 3. */
+static void a_user_has_nothing_of_other_people(void **state)
+{
+    static StageRecord s;
+    Observer o = observer_of(&s);
+    Trace *t;
+
+    s.stage = STAGE_SESSION;
+    s.uid = 1000;
+    log_opens(s.log, &s.shares, 0, 0, 2);
+    log_opens(s.log, &s.shares, 1000, 1, 3);
+    log_opens(s.log, &s.shares, 1001, 3, 3);
+    assert_int_equal(process_table_add(o.processes, 10, 3, 1000, 0, false), 0);
+    assert_int_equal(process_table_add(o.processes, 11, 3, 1001, 0, false), 0);
+    t = build_trace(&o);
+    assert_int_equal(t->n_files, 4);
+    assert_int_equal(t->n_accesses, 5);
+    assert_int_equal(t->n_applications, 1);
+    assert_int_equal(t->n_lifetimes, 1);
+    assert_int_equal(t->lifetimes[0].uid, 1000);
+    trace_free(t);
+    process_table_free(o.processes);
+    stage_record_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(each_user_has_a_share_of_the_time),
             cmocka_unit_test(a_request_to_stop_ends_it),
+            cmocka_unit_test(a_user_has_nothing_of_other_people),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -147,8 +147,7 @@ static void test_subordinate_uids(void **state)
  */
 
 typedef struct Recorded {
-    EventLog *log;
-    UserShares shares;
+    StageRecord record;
     uint32_t n;
 } Recorded;
 
@@ -159,7 +158,7 @@ static uint32_t object(Recorded *s)
 
     snprintf(name, sizeof(name), "/%u", s->n++);
     assert_int_equal(
-            event_log_intern(s->log,
+            event_log_intern(s->record.log,
                              &(LoggedObject){.name = name, .name_size = (uint16_t)strlen(name)},
                              true, &ret),
             0);
@@ -168,11 +167,11 @@ static uint32_t object(Recorded *s)
 
 static void opened(Recorded *s, uint32_t what, uint32_t uid, uint32_t run)
 {
-    assert_int_equal(
-            event_log_add(s->log, &(LoggedEvent){.object = what,
-                                                 .run = run,
-                                                 .user = user_shares_row(&s->shares, uid)}),
-            0);
+    assert_int_equal(event_log_add(s->record.log,
+                                   &(LoggedEvent){.object = what,
+                                                  .run = run,
+                                                  .user = user_shares_row(&s->record.shares, uid)}),
+                     0);
 }
 
 /* Writes the objects in the order of stage_select() to `text`, each as "number:uid ", or as
@@ -182,18 +181,18 @@ static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char
     _cleanup_free_ StageObject *o = NULL;
     size_t n, at = 0;
 
-    assert_int_equal(stage_select(s->log, runs, n_runs, &s->shares, &o, &n), 0);
+    assert_int_equal(stage_select(&s->record, runs, n_runs, &o, &n), 0);
     text[0] = 0;
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(text + at, size - at, "%u:%d%s ", o[i].object,
-                               (int)s->shares.users[o[i].user].uid, o[i].opened ? "" : "r");
+                               (int)s->record.shares.users[o[i].user].uid, o[i].opened ? "" : "r");
 }
 
 static int set_up(void **state)
 {
     Recorded *s = calloc(1, sizeof(*s));
 
-    s->log = event_log_new();
+    s->record.log = event_log_new();
     *state = s;
     return 0;
 }
@@ -202,7 +201,7 @@ static int tear_down(void **state)
 {
     Recorded *s = *state;
 
-    event_log_free(s->log);
+    event_log_free(s->record.log);
     free(s);
     return 0;
 }
@@ -271,6 +270,39 @@ static void test_several_users(void **state)
     assert_string_equal(text, "0:1000 3:1001r 1:1000 2:1001 2:1000 ");
 }
 
+/* The login or session of one user has nothing that only other people opened or ran. */
+static void test_other_people(void **state)
+{
+    static const struct {
+        Stage stage;
+        uint32_t uid;
+        const char *selected;
+    } cases[] = {
+            {STAGE_LOGIN, 1000, "0:0 3:65534 1:1000 4:33 "},
+            {STAGE_SESSION, 1000, "0:0 3:65534 1:1000 4:33 "},
+            {STAGE_LOGIN, UID_INVALID, "0:0 5:1001r 3:65534 1:1000 4:33 1:1001 2:1001 "},
+            {STAGE_BOOT, UID_INVALID, "0:0 5:1001r 3:65534 1:1000 4:33 1:1001 2:1001 "},
+    };
+    Recorded *s = *state;
+    char text[256];
+
+    for (int i = 0; i < 6; i++)
+        object(s);
+    opened(s, 0, 1001, 1);
+    opened(s, 0, 0, 2);
+    opened(s, 1, 1001, 1);
+    opened(s, 2, 1001, 1);
+    opened(s, 3, 65534, 3);
+    opened(s, 1, 1000, 4);
+    opened(s, 4, 33, 5);
+    for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+        s->record.stage = cases[i].stage;
+        s->record.uid = cases[i].uid;
+        select_into(s, (ProcessRun[]){{.object = 5, .uid = 1001}}, 1, text, sizeof(text));
+        assert_string_equal(text, cases[i].selected);
+    }
+}
+
 static void test_nothing(void **state)
 {
     char text[8];
@@ -291,6 +323,7 @@ int main(void)
             TEST(test_likeliest_first),
             TEST(test_turns),
             TEST(test_several_users),
+            TEST(test_other_people),
             TEST(test_nothing),
     };
 
