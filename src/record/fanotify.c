@@ -465,8 +465,9 @@ int fanotify_can_resolve(const char *path)
     return fd < 0 ? -errno : 0;
 }
 
-/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. Returns a descriptor
- * or a negative errno. */
+/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. A user may have
+ * mounted another filesystem on the object since, which may hang, so no mount is entered. Returns a
+ * descriptor or a negative errno. */
 static int open_object(int mount_fd, const LoggedObject *o)
 {
     union {
@@ -474,7 +475,6 @@ static int open_object(int mount_fd, const LoggedObject *o)
         char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
     } x;
     _cleanup_close_ int dir = -EBADF;
-    int fd;
 
     x.h.handle_bytes = o->handle_size;
     x.h.handle_type = o->handle_type;
@@ -484,15 +484,7 @@ static int open_object(int mount_fd, const LoggedObject *o)
         return -errno;
     if (strcmp(o->name, ".") == 0 || o->name_size == 0)
         return TAKE_FD(dir);
-    fd = openat(dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-static int open_path(const char *path)
-{
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd;
+    return open_beneath(dir, o->name);
 }
 
 /* Opens an object of a filesystem that may hang. */
@@ -522,7 +514,7 @@ static void open_run(DiskJob *job)
     _cleanup_close_ int mount_fd = -EBADF;
 
     if (x->object.handle_size == 0) {
-        x->fd = open_path(x->name);
+        x->fd = open_without_symlinks(x->name);
         return;
     }
     mount_fd = open_target(x->target, &x->fsid);
@@ -579,7 +571,7 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
     if (w && w->call_dev != 0)
         fd = open_in_time(w, o);
     else if (o->handle_size == 0)
-        fd = open_path(o->name);
+        fd = open_without_symlinks(o->name);
     else {
         r = open_mount(w);
         fd = r < 0 ? r : open_object(r, o);

@@ -4,6 +4,7 @@
 
 #include "base/directory.h"
 #include "base/disk-call.h"
+#include "base/open.h"
 #include "base/rooted.h"
 #include "base/uid.h"
 #include "record/subordinate-uids.h"
@@ -103,11 +104,14 @@ static void lookup_free(DiskJob *job)
     free(l);
 }
 
+/* The path of an executable has no symlinks. If a user puts one into it now, the symlink could lead
+ * to an automount or a filesystem that hangs. */
 static void lookup_run(DiskJob *job)
 {
     LookupJob *l = (LookupJob *)job;
+    _cleanup_close_ int fd = open_without_symlinks(l->path);
 
-    if (lstat(l->path, &l->st) < 0)
+    if (fd < 0 || fstat(fd, &l->st) < 0)
         l->st = (struct stat){0};
 }
 

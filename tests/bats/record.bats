@@ -217,6 +217,40 @@ applications_are_right() {
     shown '.n_unresolved == 2'
 }
 
+@test "what was mounted on a file since it was opened is not taken for the file" {
+    hs_filesystem ext4 64
+    echo x >"$HS_MNT/file"
+    echo x >"$HS_MNT/kept"
+    head -c 1000 /dev/urandom >"$HS_MNT/other"
+    recorder_start
+    cat "$HS_MNT/file" "$HS_MNT/kept" >/dev/null
+    # A user can mount a FUSE filesystem on a file, and a look at it could then hang.
+    hs_defer umount "$HS_MNT/file"
+    mount --bind "$HS_MNT/other" "$HS_MNT/file"
+    recorder_stop
+    shown '[.files[].path] | index("/kept") and (index("/file") | not)'
+}
+
+@test "btrfs: a path that leads through a symlink since the file was opened is not followed" {
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    mkdir "$HS_MNT/d" "$HS_MNT/other"
+    for file in kept d/file other/file; do
+        echo x >"$HS_MNT/$file"
+    done
+    recorder_start
+    cat "$HS_MNT/d/file" "$HS_MNT/kept" >/dev/null
+    # Of a subvolume the kernel reports descriptors, whose paths the recorder reads at once.
+    sleep 1
+    # Such a symlink could lead to an automount or a filesystem that hangs.
+    mv "$HS_MNT/d" "$HS_MNT/moved"
+    ln -s other "$HS_MNT/d"
+    recorder_stop
+    shown '[.files[].path] | index("/kept") and (index("/other/file") | not)'
+}
+
 @test "a filesystem that is mounted later is recorded, and every filesystem can be unmounted" {
     hs_filesystem ext4 64
     local first=$HS_MNT
