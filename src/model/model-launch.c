@@ -213,11 +213,39 @@ static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
                            : bsearch(&key, s->files, s->n_files, sizeof(key), compare_stage_files);
 }
 
+/* An application is a helper if the starts of another application read its executable in at least
+ * this share of the sessions in which it started. */
+#define HELPER_SHARE_MIN 0.9
+
+static int compare_applications(const void *a, const void *b)
+{
+    uint32_t x = ((const ModelApplication *)a)->file, y = ((const ModelApplication *)b)->file;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Sets ret[i] for each application i of the stage that is a helper. */
+static void find_helpers(const ModelStage *s, bool *ret)
+{
+    for (size_t k = 0; k < s->n_uses; k++) {
+        const ModelUse *u = &s->uses[k];
+        const ModelApplication key = {.file = u->file};
+        const ModelApplication *a = bsearch(&key, s->applications, s->n_applications, sizeof(key),
+                                            compare_applications);
+
+        if (a && a != &s->applications[u->application] && !decayed_sum_is_zero(a->launched) &&
+            decayed_sum_ratio(u->launched, a->launched) >= HELPER_SHARE_MIN)
+            ret[a - s->applications] = true;
+    }
+}
+
 static int compare_launches(const void *a, const void *b)
 {
     const ModelLaunch *x = a, *y = b;
     double v = x->sessions * (double)x->bytes, w = y->sessions * (double)y->bytes;
 
+    if (x->helper != y->helper)
+        return x->helper ? 1 : -1;
     return v != w ? (v > w ? -1 : 1) : strcmp(x->path, y->path);
 }
 
@@ -226,10 +254,12 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
 {
     const ModelStage *s = sum->n_stages > 0 ? &sum->stages[0] : &(ModelStage){0};
     _cleanup_free_ ModelLaunch *l = calloc(s->n_applications + 1, sizeof(*l));
+    _cleanup_free_ bool *helpers = calloc(s->n_applications + 1, sizeof(*helpers));
     size_t n = 0, k = 0;
 
-    if (!l)
+    if (!l || !helpers)
         return -ENOMEM;
+    find_helpers(s, helpers);
     for (uint32_t i = 0; i < s->n_applications; i++) {
         const ModelApplication *a = &s->applications[i];
         uint64_t bytes = 0;
@@ -248,6 +278,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
                     .application = i,
                     .sessions = decayed_sum_value(a->launched),
                     .bytes = bytes,
+                    .helper = helpers[i],
             };
     }
     if (n > 0)

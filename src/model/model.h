@@ -295,17 +295,20 @@ typedef struct ModelLaunch {
     double sessions; /* sum of the sessions in which its start was observed */
     uint64_t bytes;  /* of the ranges that at least the share `min_probability` of these sessions
                         needed */
+    bool helper;     /* in nearly all of these sessions it was started while another application
+                        started, whose start reads its executable, too */
 } ModelLaunch;
 
 /* Lists the applications whose starts were observed in the only stage of `sum`
- * (model_sum_stages()), if these starts need at least `min_bytes`. Applications are sorted by
- * sessions times bytes, the largest product first, then by path. The caller frees *ret. 0 or
- * -ENOMEM. */
+ * (model_sum_stages()), if these starts need at least `min_bytes`. Helpers come last: gimp starts a
+ * hundred programs. Else applications are sorted by sessions times bytes, the largest product
+ * first, then by path. The caller frees *ret. 0 or -ENOMEM. */
 int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
                         ModelLaunch **ret, size_t *ret_n);
 
 /* Predicts what a start of the application reads, with first uses counted from the start. It has no
- * metadata: the sessions have observed that of all applications together. 0 or -ENOMEM. */
+ * metadata, because the sessions have observed that of all applications together: this is `seen`.
+ * 0 or -ENOMEM. */
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
 /* Returns the sum of the sessions of a stage learned so far, in units of one new session (0.0:

@@ -43,8 +43,9 @@ static inline uint32_t test_file(Trace *t, const char *folder, const char *name,
 }
 
 /* `uses`: "A>x=0-2,5-6 A>d/ ?>y" means: /bin/A opens the file /f/x, of which pages 0, 1 and 5 are
- * resident, and the directory /f/d; an unknown application opens /f/y. The opens are a second
- * apart, the first at 1 s. `metadata`: ranges of pages of the device; NULL: not known. */
+ * resident, and the directory /f/d; an unknown application opens /f/y. A name that begins with a
+ * slash is the whole path of a file. The opens are a second apart, the first at 1 s. `metadata`:
+ * ranges of pages of the device; NULL: not known. */
 static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flags, const char *uses,
                              const char *metadata)
 {
@@ -78,7 +79,8 @@ static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flag
             file[l - 1] = 0;
             a.file = test_file(t, "/f", file, true);
         } else {
-            a.file = test_file(t, "/f", file, false);
+            a.file = file[0] == '/' ? test_file(t, "", file + 1, false)
+                                    : test_file(t, "/f", file, false);
             if (!t->files[a.file].directory) { /* unless an earlier use names it as a directory */
                 test_ranges(ranges, PAGE, &t->files[a.file].resident);
                 t->files[a.file].size_bytes = 10 * PAGE - 5;

@@ -921,6 +921,34 @@ static void a_start_reads_with_its_helpers(void **state)
     free(bytes_of(m)); /* the model can be written */
 }
 
+/* B starts C, which reads much, in each session. D starts while B does in one of two. */
+static void helpers_are_listed_last(void **state)
+{
+    static const usec_t alone[] = {500 * USEC_PER_MSEC, 1500 * USEC_PER_MSEC, 8500 * USEC_PER_MSEC};
+    static const usec_t together[] = {500 * USEC_PER_MSEC, 1500 * USEC_PER_MSEC,
+                                      3500 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    size_t n;
+
+    learn(&m, session_with_starts(T0,
+                                  "B>/bin/B C>/bin/C C>big=0-9 B>own=0-3 ?>x ?>x ?>x ?>x D>/bin/D "
+                                  "D>d=0-2",
+                                  alone, 3));
+    learn(&m, session_with_starts(T0 + 1, "B>/bin/B C>/bin/C C>big=0-9 D>/bin/D D>d=0-2 B>own=0-3",
+                                  together, 3));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
+    assert_int_equal(n, 3);
+    assert_string_equal(l[0].path, "/bin/B");
+    assert_false(l[0].helper);
+    assert_string_equal(l[1].path, "/bin/D");
+    assert_false(l[1].helper);
+    assert_string_equal(l[2].path, "/bin/C");
+    assert_true(l[2].helper);
+    assert_true((double)l[2].bytes * l[2].sessions > (double)l[1].bytes * l[1].sessions);
+}
+
 /* C is a helper of B. Both open something shortly before the kernel reports their starts at 1.4 and
  * 3.2 s, as each program opens itself. A has run since before the session. What A opens belongs to
  * no start of its own. */
@@ -1087,6 +1115,7 @@ int main(void)
             cmocka_unit_test(the_same_path_twice_in_a_trace),
             cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(a_start_reads_with_its_helpers),
+            cmocka_unit_test(helpers_are_listed_last),
             cmocka_unit_test(a_start_begins_before_it_is_reported),
             cmocka_unit_test(a_start_needs_what_it_touches),
             cmocka_unit_test(limits_of_a_merger),
