@@ -40,6 +40,10 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
                        double needed, usec_t first_use, Prediction *p);
 
+/* Appends the metadata of a filesystem to an array. 0 or -ENOMEM. */
+int model_predict_metadata(const ModelMetadata *d, PredictedMetadata **metadata, size_t *n,
+                           size_t *allocated);
+
 /* Compares two ModelLearned for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 

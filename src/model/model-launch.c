@@ -310,6 +310,8 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         if (r >= 0)
             p->files[p->n_files - 1].touched = u->touched != NULL;
     }
+    for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
+        r = model_predict_metadata(&s->metadata[i], &p->seen, &p->n_seen, &p->allocated_seen);
     if (r < 0)
         return r;
     p->stage = STAGE_SESSION;

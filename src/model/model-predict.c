@@ -100,19 +100,18 @@ static bool is_observed(const ModelStage *s, const char *uuid)
     return false;
 }
 
-static int predict_metadata(const ModelMetadata *d, Prediction *p)
+int model_predict_metadata(const ModelMetadata *d, PredictedMetadata **metadata, size_t *n,
+                           size_t *allocated)
 {
+    if (grow_array(metadata, allocated, *n + d->ranges.n, sizeof(PredictedMetadata)) < 0)
+        return -ENOMEM;
     for (size_t i = 0; i < d->ranges.n; i++) {
         const WeightedRange *g = &d->ranges.ranges[i];
-        char *uuid;
+        char *uuid = strdup(d->uuid);
 
-        if (grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + 1,
-                       sizeof(PredictedMetadata)) < 0)
-            return -ENOMEM;
-        uuid = strdup(d->uuid);
         if (!uuid)
             return -ENOMEM;
-        p->metadata[p->n_metadata++] = (PredictedMetadata){
+        (*metadata)[(*n)++] = (PredictedMetadata){
                 .uuid = uuid,
                 .assumed = d->assumed,
                 .range = {g->offset, g->length, decayed_sum_ratio(g->weight, d->observed)},
@@ -184,7 +183,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
                                decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
         if (!s->metadata[i].assumed || !is_observed(s, s->metadata[i].uuid))
-            r = predict_metadata(&s->metadata[i], p);
+            r = model_predict_metadata(&s->metadata[i], &p->metadata, &p->n_metadata,
+                                       &p->allocated_metadata);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(p);

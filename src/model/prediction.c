@@ -18,8 +18,11 @@ Prediction *prediction_free(Prediction *p)
         file_done(&p->files[i]);
     for (size_t i = 0; i < p->n_metadata; i++)
         free(p->metadata[i].uuid);
+    for (size_t i = 0; i < p->n_seen; i++)
+        free(p->seen[i].uuid);
     free(p->files);
     free(p->metadata);
+    free(p->seen);
     free(p);
     return NULL;
 }

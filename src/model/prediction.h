@@ -38,6 +38,9 @@ typedef struct Prediction {
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */
     size_t n_metadata, allocated_metadata;
+    PredictedMetadata *seen; /* of a start: all metadata that any session has read. A start needs
+                                no other metadata of a filesystem of which there is some */
+    size_t n_seen, allocated_seen;
 } Prediction;
 
 Prediction *prediction_free(Prediction *p);

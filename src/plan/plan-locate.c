@@ -10,6 +10,7 @@
 #include "model/ownership.h"
 #include "plan/disk-access.h"
 #include "plan/maps.h"
+#include "plan/seen-metadata.h"
 #include "volume/metadata-deriver.h"
 
 #include <fcntl.h>
@@ -508,6 +509,8 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
             x.l->n_skipped[skip]++;
     }
     r = derive_metadata(&x);
+    if (r >= 0)
+        r = seen_metadata_keep(x.l, p);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(x.l);

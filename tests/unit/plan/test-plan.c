@@ -7,6 +7,7 @@
 #include "plan/cost-model.h"
 #include "plan/order.h"
 #include "plan/plan.h"
+#include "plan/seen-metadata.h"
 #include "util/range-util.h"
 
 #include <errno.h>
@@ -625,6 +626,54 @@ static void metadata_leaves_room_for_data(void **state)
     located_plan_free(l);
 }
 
+/* Of three filesystems, the sessions have read metadata of the first two. */
+static void a_start_needs_no_metadata_that_no_session_has_read(void **state)
+{
+    char a[] = "aa", b[] = "bb", c[] = "cc";
+    Volume v[] = {{.uuid = a}, {.uuid = b}, {.uuid = c}};
+    VolumeTable t = {v, 3, 3};
+    LocatedPlan *l = calloc(1, sizeof(LocatedPlan));
+    const LocatedMetadata given[] = {
+            {0, {0, PAGE, 1}},        {0, {2 * PAGE, 4 * PAGE, 0.5}}, {0, {10 * PAGE, PAGE, 1}},
+            {1, {2 * PAGE, PAGE, 1}}, {2, {2 * PAGE, PAGE, 1}},
+    };
+    const LocatedMetadata kept[] = {
+            {0, {2 * PAGE, PAGE, 0.5}},
+            {0, {4 * PAGE, 2 * PAGE, 0.5}},
+            {0, {10 * PAGE, PAGE, 1}},
+            {2, {2 * PAGE, PAGE, 1}},
+    };
+    /* In the order of the model: that of replayed sessions follows the other one. */
+    PredictedMetadata seen[] = {
+            {.uuid = a, .range = {PAGE, 2 * PAGE, 0.1}},
+            {.uuid = a, .range = {10 * PAGE, PAGE, 1}},
+            {.uuid = a, .range = {4 * PAGE, 3 * PAGE, 1}, .assumed = true},
+            {.uuid = b, .range = {0, PAGE, 1}},
+    };
+    Prediction p = {.seen = seen, .n_seen = ELEMENTSOF(seen)};
+
+    assert_non_null(l);
+    l->volumes = &t;
+    l->metadata = reallocarray(NULL, ELEMENTSOF(given), sizeof(*given));
+    assert_non_null(l->metadata);
+    memcpy(l->metadata, given, sizeof(given));
+    l->n_metadata = ELEMENTSOF(given);
+
+    p.n_seen = 0; /* the model knows nothing of it */
+    assert_int_equal(seen_metadata_keep(l, &p), 0);
+    assert_int_equal(l->n_metadata, ELEMENTSOF(given));
+    p.n_seen = ELEMENTSOF(seen);
+    assert_int_equal(seen_metadata_keep(l, &p), 0);
+    assert_int_equal(l->n_metadata, ELEMENTSOF(kept));
+    for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
+        assert_int_equal(l->metadata[i].volume, kept[i].volume);
+        assert_int_equal(l->metadata[i].range.offset, kept[i].range.offset);
+        assert_int_equal(l->metadata[i].range.length, kept[i].range.length);
+        assert_true(l->metadata[i].range.probability == kept[i].range.probability);
+    }
+    located_plan_free(l);
+}
+
 static void nothing_makes_an_empty_pack(void **state)
 {
     VolumeTable t = {0};
@@ -659,6 +708,7 @@ int main(void)
             cmocka_unit_test(a_plan_shrinks_to_its_limits_instead_of_failing),
             cmocka_unit_test(ranges_have_a_limit),
             cmocka_unit_test(metadata_leaves_room_for_data),
+            cmocka_unit_test(a_start_needs_no_metadata_that_no_session_has_read),
             cmocka_unit_test(nothing_makes_an_empty_pack),
     };
 
