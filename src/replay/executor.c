@@ -19,12 +19,14 @@
  *   list.operations from        reorder(), with lock           next_operations(), with lock
  *   queues[].next on
  *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
+ *   queues[].leg                the leader, with lock, while   workers, with lock
+ *                               no worker runs
  *   files[] except .end, n_open workers, with lock             workers, with lock
  *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
  *   stopped, done, error,
  *   result
- *   recheck_until               the leader, with lock, while   workers, without the lock: their
- *                               no worker runs                 threads start after the change
+ *   recheck_until, positions,   the leader, with lock, while   workers, without the lock: their
+ *   drains                      no worker runs                 threads start after the change
  *   io_class, beside (atomic)   any caller                     workers, before each operation
  *
  *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
@@ -45,6 +47,7 @@
 #include "replay/subtract.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -73,6 +76,7 @@ typedef struct File {
 typedef struct StreamQueue {
     const Stream *stream;
     size_t next, end;    /* operations that were not begun */
+    size_t leg;          /* those before this one may begin: the end of the leg */
     unsigned busy_opens; /* opens under way; data waits until there are none */
 } StreamQueue;
 
@@ -94,6 +98,8 @@ struct Replay {
     ReplayOrder order;
     usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
                              not over */
+    bool positions;       /* each worker ends with its first request: where a leg begins */
+    bool drains;          /* the workers wait for what is in flight: another leg follows */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -581,15 +587,15 @@ static size_t next_operations(Worker *w, Operation *ret)
     /* q->next is read again after each wait, because the order may have changed. */
     if (x->recheck_until && clock_now(CLOCK_MONOTONIC) > x->recheck_until)
         q->next = q->end;
-    while (q->next < q->end && x->list.operations[q->next].kind == OPERATION_DATA &&
+    while (q->next < q->leg && x->list.operations[q->next].kind == OPERATION_DATA &&
            q->busy_opens > 0)
         pthread_cond_wait(&x->opened, &x->lock);
-    if (q->next < q->end) {
+    if (q->next < q->leg) {
         const Operation *first = &x->list.operations[q->next];
 
         n = x->recheck_until || x->options.wait || x->options.skip_resident
                     ? 1
-                    : operations_run(x->pack, first, MIN(q->end - q->next, w->run_max),
+                    : operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
                                      x->mounted.volumes[first->volume].chunk_bytes);
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
@@ -616,8 +622,10 @@ static void *work(void *arg)
             execute_range(w, &operations[0]);
         else if (!x->recheck_until)
             execute_open(w, &operations[0]);
+        if (x->positions && w->pacer.in_flight_requests > 0)
+            break;
     }
-    while (x->options.wait && w->pacer.in_flight_requests > 0)
+    while ((x->options.wait || x->drains) && w->pacer.in_flight_requests > 0)
         await_oldest(w);
     return NULL;
 }
@@ -659,7 +667,8 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
     return w->queue && w->scratch ? 0 : -ENOMEM;
 }
 
-static int run_workers(Replay *x, uint32_t descriptors)
+/* Runs at most `most` workers of each stream until no operation of the leg is left. */
+static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
 {
     size_t n = 0, n_queues = x->list.n_streams, at = 0;
     Worker *workers;
@@ -667,12 +676,12 @@ static int run_workers(Replay *x, uint32_t descriptors)
     int r = 0;
 
     for (size_t i = 0; i < n_queues; i++)
-        n += workers_of(&x->list.streams[i], descriptors);
+        n += MIN(workers_of(&x->list.streams[i], descriptors), most);
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
     for (size_t i = 0; i < n_queues; i++) {
-        unsigned of_queue = workers_of(&x->list.streams[i], descriptors);
+        unsigned of_queue = MIN(workers_of(&x->list.streams[i], descriptors), most);
 
         for (unsigned j = 0; j < of_queue && r >= 0; j++) {
             Worker *w = &workers[at++];
@@ -734,7 +743,7 @@ static void drop_queues(Replay *x)
 
         if (!x->recheck_until)
             x->result.n_skipped[REPLAY_SKIP_STOPPED] += count_left(x, q);
-        q->next = q->end;
+        q->next = q->leg = q->end;
     }
 }
 
@@ -744,6 +753,7 @@ static void queues_fill(Replay *x)
     for (size_t i = 0; i < x->list.n_streams; i++)
         x->queues[i] = (StreamQueue){.stream = &x->list.streams[i],
                                      .next = x->list.streams[i].first,
+                                     .leg = x->list.streams[i].first + x->list.streams[i].n,
                                      .end = x->list.streams[i].first + x->list.streams[i].n};
 }
 
@@ -785,8 +795,8 @@ static int find_operations(Replay *x)
         mounted_table_done(&mounted);
         return r;
     }
-    if (x->options.beside_application)
-        operations_beside_application(&list);
+    if (x->options.executable)
+        operations_beside_application(&list, x->pack, x->options.executable);
     leave_out_earlier(x, &list);
     lock(x);
     x->mounted = mounted;
@@ -846,7 +856,47 @@ static int recheck(Replay *x, usec_t sweep_start, uint32_t descriptors)
         queues_fill(x);
     }
     unlock(x);
-    return stopped ? 0 : run_workers(x, descriptors);
+    return stopped ? 0 : run_workers(x, descriptors, UINT_MAX);
+}
+
+/* Returns true if the replay consists of legs: it runs next to an application that starts, and all
+ * of its operations are on one disk that seeks. */
+static bool has_legs(const Replay *x)
+{
+    return x->options.executable && x->list.n_streams == 1 && x->list.streams[0].beside;
+}
+
+/* Sets the end of the next leg, or continues the leg after its first request. Returns false if
+ * nothing is left. */
+static bool next_leg(Replay *x, bool positions)
+{
+    StreamQueue *q = &x->queues[0];
+    bool more;
+
+    lock(x);
+    more = q->next < q->end;
+    if (more && positions)
+        q->leg = q->next + operations_leg(x->pack, &x->list.operations[q->next], q->end - q->next,
+                                          x->options.executable);
+    x->positions = positions;
+    x->drains = positions || q->leg < q->end;
+    unlock(x);
+    return more && q->next < q->leg;
+}
+
+/* Carries out one leg after the other. The first request of a leg goes to its lowest place, alone:
+ * a disk reads what is nearest, and would read neighbours downwards otherwise, with most of a
+ * rotation between two of them. */
+static int run_legs(Replay *x, uint32_t descriptors)
+{
+    int r = 0;
+
+    while (r >= 0 && next_leg(x, true)) {
+        r = run_workers(x, descriptors, 1);
+        if (r >= 0 && next_leg(x, false))
+            r = run_workers(x, descriptors, UINT_MAX);
+    }
+    return r;
 }
 
 static int run(Replay *x)
@@ -863,10 +913,11 @@ static int run(Replay *x)
     if (r < 0)
         return r;
     start = clock_now(CLOCK_MONOTONIC);
-    r = run_workers(x, MAX(descriptors / 2, 1U));
+    descriptors = MAX(descriptors / 2, 1U);
+    r = has_legs(x) ? run_legs(x, descriptors) : run_workers(x, descriptors, UINT_MAX);
     if (r < 0 || (!x->options.wait && x->options.policy != POLICY_IDLE))
         return r;
-    return recheck(x, start, MAX(descriptors / 2, 1U));
+    return recheck(x, start, descriptors);
 }
 
 static void *lead(void *arg)

@@ -30,10 +30,11 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;          /* the replay is done only when everything is resident */
-    bool skip_resident; /* request only what is not resident, because an application may already
-                           have read a part; operation_is_unneeded() leaves out more */
-    bool beside_application; /* operations_beside_application() */
+    bool wait;              /* the replay is done only when everything is resident */
+    bool skip_resident;     /* request only what is not resident, because an application may already
+                               have read a part; operation_is_unneeded() leaves out more */
+    const char *executable; /* of the application that starts next to the replay:
+                               operations_beside_application(); NULL: none. Outlives the Replay */
     const bool *done; /* volumes of the pack that were replayed before and are left out, by their
                          index; or NULL. Outlives the Replay */
     EarlierPack earlier[REPLAY_EARLIER_MAX]; /* what these replays have read or will read is left

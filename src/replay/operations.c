@@ -261,11 +261,80 @@ static DeviceClass more_careful(DeviceClass a, DeviceClass b)
     return device_engine_of_class(a)->n_workers <= device_engine_of_class(b)->n_workers ? a : b;
 }
 
-void operations_beside_application(OperationList *l)
+#define NO_FILE UINT32_MAX
+
+/* Returns the index of the file with that path below the root, or NO_FILE. */
+static uint32_t find_file(const Pack *p, const char *path)
 {
+    for (uint32_t v = 0; v < le32toh(p->header->n_volumes); v++) {
+        const PackVolume *s = &p->volumes[v];
+        const char *mountpoint = pack_string(p, s->mountpoint);
+        uint32_t first = le32toh(s->first_file);
+        size_t l = strlen(mountpoint);
+
+        while (l > 0 && mountpoint[l - 1] == '/')
+            l--;
+        if (strncmp(path, mountpoint, l) != 0 || path[l] != '/')
+            continue;
+        for (uint32_t i = first; i < first + le32toh(s->n_files); i++)
+            if (strcmp(path + l + 1, pack_string(p, p->files[i].path)) == 0)
+                return i;
+    }
+    return NO_FILE;
+}
+
+static bool reads_from(const Pack *p, const Operation *o, uint32_t file)
+{
+    return o->kind == OPERATION_DATA && le32toh(p->data[o->index].file) == file;
+}
+
+/* Moves the data of the file before the other operations of the stream. */
+static void move_first(const Stream *s, Operation *operations, const Pack *p, uint32_t file)
+{
+    Operation *first = operations + s->first;
+
+    for (Operation *o = first; o < operations + s->first + s->n; o++)
+        if (reads_from(p, o, file)) {
+            const Operation moved = *o;
+
+            memmove(first + 1, first, (size_t)(o - first) * sizeof(*o));
+            *first++ = moved;
+        }
+}
+
+void operations_beside_application(OperationList *l, const Pack *p, const char *executable)
+{
+    uint32_t file = find_file(p, executable);
+
     for (size_t i = 0; i < l->n_streams; i++)
-        if (l->streams[i].n_workers == 1)
+        if (l->streams[i].n_workers == 1) {
             l->streams[i].n_workers = OPERATION_WORKERS_BESIDE;
+            l->streams[i].beside = true;
+            move_first(&l->streams[i], l->operations, p, file);
+        }
+}
+
+/* Returns the bin of the data of an operation. A pack without bins has one. */
+static uint32_t bin_of(const Pack *p, const Operation *o)
+{
+    return le32toh(p->header->bin_msec) == 0 ? 0 : need_bin(p, p->data[o->index].need_msec);
+}
+
+size_t operations_leg(const Pack *p, const Operation *operations, size_t n, const char *executable)
+{
+    uint32_t file = find_file(p, executable), bin = 0;
+    bool first = reads_from(p, &operations[0], file), has_data = false;
+    size_t i;
+
+    for (i = 0; i < n && reads_from(p, &operations[i], file) == first; i++) {
+        if (first || operations[i].kind != OPERATION_DATA)
+            continue;
+        if (has_data && bin_of(p, &operations[i]) != bin)
+            break;
+        bin = bin_of(p, &operations[i]);
+        has_data = true;
+    }
+    return i;
 }
 
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)

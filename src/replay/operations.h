@@ -30,9 +30,9 @@ typedef struct VolumeFacts {
 } VolumeFacts;
 
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in
- * order: metadata, opens that read from the disk, data after the end of these opens, other opens.
- * Reading data opens its file, so that the last group opens only files and directories without
- * data. */
+ * order: the data of an executable (operations_beside_application()), metadata, opens that read
+ * from the disk, data after the end of these opens, other opens. Reading data opens its file, so
+ * that the last group opens only files and directories without data. */
 typedef struct Stream {
     size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
@@ -42,6 +42,7 @@ typedef struct Stream {
     uint32_t window_requests;
     uint64_t beside_bytes; /* the same limits while others read from the disk */
     uint32_t beside_requests;
+    bool beside; /* operations_beside_application() has adapted it: a disk that seeks */
 } Stream;
 
 /* Why an operation is not executed; counted per reason. */
@@ -92,12 +93,23 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
 /* The number of workers of a disk that seeks, next to an application that starts. */
 #define OPERATION_WORKERS_BESIDE 8U
 
-/* Adapts the list to an application that reads next to the replay: a stream with one worker gets
- * OPERATION_WORKERS_BESIDE of them. Replay opens a file before it requests its data, and the open
- * waits for the disk if the metadata of the file are not in memory. A single worker requests
- * nothing meanwhile, and leaves the disk to the application, which reads one place after the other.
- * The disk and its scheduler sort the requests of several workers. */
-void operations_beside_application(OperationList *l);
+/* Adapts the list to an application that reads next to the replay.
+ *
+ * - A stream with one worker gets OPERATION_WORKERS_BESIDE of them. Replay opens a file before it
+ *   requests its data, and the open waits for the disk if the metadata of the file are not in
+ *   memory. A single worker requests nothing meanwhile, and leaves the disk to the application,
+ *   which reads one place after the other. The disk and its scheduler sort the requests of several
+ *   workers.
+ * - The data of the executable comes before all else, if its stream seeks. `executable` is the path
+ *   below the root. The kernel has just read the head of the executable, so that the head of the
+ *   disk is there, and the application waits for the rest before it needs anything else. */
+void operations_beside_application(OperationList *l, const Pack *p, const char *executable);
+
+/* Returns how many of the n operations (at least one), from the first on, belong to one leg of a
+ * replay next to an application. Each leg is a sweep of its own: first the data of the executable,
+ * then metadata with the data of the first bin of first use, then the data of each further bin. A
+ * disk that gets all requests at once reads what is near before what the application needs. */
+size_t operations_leg(const Pack *p, const Operation *operations, size_t n, const char *executable);
 
 /* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
  * physical position. Returns 0, or -ENOMEM with the operations unchanged. */

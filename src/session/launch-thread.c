@@ -35,7 +35,8 @@
 #define POLL_MOUNTS (POLLPRI | POLLERR)
 
 typedef struct Launch {
-    char *buf; /* the pack points into it */
+    char *path; /* of the executable, below the root */
+    char *buf;  /* the pack points into it */
     Pack pack;
     Replay *replay;
     LaunchKey key;
@@ -116,6 +117,7 @@ static void end_launch(LaunchThread *t, int slot)
     log_debug("headstartd: launch: %" PRIu64 " bytes read, %" PRIu64 " bytes were resident",
               done.read_bytes, result.resident_bytes);
     replay_free(l->replay);
+    free(l->path);
     free(l->buf);
     *l = (Launch){0};
     if (t->table.slots[slot].state == LAUNCH_READING)
@@ -156,20 +158,24 @@ static void stop_all(LaunchThread *t)
         }
 }
 
-/* Begins to read the set. Takes over *buf on success. Returns 0, -EBUSY (no slot), or an error of
- * replay_start(). */
-static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *p, usec_t event)
+/* Begins to read the set of the executable `path`. Takes over *buf on success. Returns 0, -EBUSY
+ * (no slot), or an error of replay_start(). */
+static int begin_launch(LaunchThread *t, LaunchKey key, const char *path, char **buf, const Pack *p,
+                        usec_t event)
 {
+    _cleanup_free_ char *executable = strdup(path);
     const ReplayOptions options = {
             .root = t->root,
             .policy = (Policy)p->header->policy,
             .io_class = IO_CLASS_BEST_EFFORT,
             .skip_resident = true,
-            .beside_application = true,
+            .executable = executable,
             .done_signal = SIGNAL_DONE,
     };
     int stop, slot, r;
 
+    if (!executable)
+        return -ENOMEM;
     slot = launch_table_begin(&t->table, key.uid, event, &stop);
     if (slot < 0)
         return -EBUSY;
@@ -181,6 +187,7 @@ static int begin_launch(LaunchThread *t, LaunchKey key, char **buf, const Pack *
         launch_table_end(&t->table, slot);
         return r;
     }
+    t->launches[slot].path = TAKE_PTR(executable);
     t->launches[slot].buf = TAKE_PTR(*buf);
     pthread_mutex_lock(&t->lock);
     t->report.n_replayed++;
@@ -211,7 +218,7 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
         count = &t->report.n_control;
     else if (launch_table_was_read(&t->table, key) && is_resident(t, &pack))
         count = &t->report.n_resident;
-    else if (fits(t, &pack) && begin_launch(t, key, &buf, &pack, event) >= 0)
+    else if (fits(t, &pack) && begin_launch(t, key, path, &buf, &pack, event) >= 0)
         return;
     else
         count = &t->report.n_dropped;

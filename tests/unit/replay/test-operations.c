@@ -131,6 +131,16 @@ static const VolumeFacts here[4] = {{.mounted = true, .device = true, .disk = 7}
                                     {.mounted = true, .device = true, .disk = 7},
                                     {.mounted = true, .device = true, .disk = 7}};
 
+/* The order next to the application with that executable. */
+static void expect_beside(const Pack *p, const char *executable, const char *expected)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+
+    assert_int_equal(operations_from_pack(p, here, POLICY_IDLE, &l), 0);
+    operations_beside_application(&l, p, executable);
+    expect(&l, expected);
+}
+
 static void test_policies(void **state _unused_)
 {
     Pack p = make(&one, 1);
@@ -289,7 +299,7 @@ static void test_engines(void **state _unused_)
         assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &k), 0);
         assert_int_equal(k.n_streams, 1);
         assert_int_equal(k.streams[0].n_workers, 1);
-        operations_beside_application(&k);
+        operations_beside_application(&k, &p, "/none");
         assert_int_equal(k.streams[0].n_workers, OPERATION_WORKERS_BESIDE);
         assert_true(k.streams[0].beside_requests >= OPERATION_WORKERS_BESIDE);
 
@@ -297,10 +307,63 @@ static void test_engines(void **state _unused_)
         if (!ordered) {
             unsigned before = l.streams[0].n_workers;
 
-            operations_beside_application(&l);
+            operations_beside_application(&l, &p, "/f11");
             assert_int_equal(l.streams[0].n_workers, before);
         }
     }
+}
+
+/* The data of the executable comes first, on a disk that seeks. */
+static void test_executable(void **state _unused_)
+{
+    Given fast = one;
+    Pack p = make(&one, 1);
+
+    expect_beside(&p, "/none", "m0 m1 d0 d1 d2 d3 o0 o1 o2");
+    expect_beside(&p, "f11", "m0 m1 d0 d1 d2 d3 o0 o1 o2");
+    expect_beside(&p, "/f1", "m0 m1 d0 d1 d2 d3 o0 o1 o2");
+    expect_beside(&p, "/f11", "d1 d3 m0 m1 d0 d2 o0 o1 o2");
+    expect_beside(&p, "/f12", "d2 m0 m1 d0 d1 d3 o0 o1 o2");
+    expect_beside(&p, "/f13", "d0 m0 m1 d1 d2 d3 o0 o1 o2");
+    fast.class = DEVICE_CLASS_SSD;
+    p = make(&fast, 1);
+    expect_beside(&p, "/f12", "m0 m1 d0 d1 d2 d3 o0 o1 o2");
+}
+
+/* The order next to the application with that executable, and the number of operations of each
+ * leg. */
+static void expect_legs(const Pack *p, const char *executable, const char *order,
+                        const char *expected)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    char text[64] = "";
+    size_t n;
+
+    assert_int_equal(operations_from_pack(p, here, POLICY_CONCURRENT, &l), 0);
+    operations_beside_application(&l, p, executable);
+    assert_true(l.streams[0].beside);
+    expect(&l, order);
+    for (size_t i = 0; i < l.n; i += n) {
+        n = operations_leg(p, l.operations + i, l.n - i, executable);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " %zu", n);
+    }
+    assert_string_equal(text, expected);
+}
+
+/* The executable is a leg, and so is each bin of first use. Metadata belongs to the first bin,
+ * opens belong to the last one. */
+static void test_legs(void **state _unused_)
+{
+    Pack p = make(&one, 1);
+
+    ((PackHeader *)made)->bin_msec = htole32(250);
+    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", " 4 1 4");
+    expect_legs(&p, "/f13", "d0 m0 m1 d1 d3 d2 o0 o1 o2", " 1 4 4");
+    expect_legs(&p, "/f11", "d1 d3 m0 m1 d0 d2 o0 o1 o2", " 2 3 4");
+    ((PackHeader *)made)->bin_msec = htole32(PACK_BIN_PHYSICAL);
+    expect_legs(&p, "/none", "m0 m1 d0 d1 d3 d2 o0 o1 o2", " 5 4");
+    ((PackHeader *)made)->bin_msec = 0;
+    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", " 9");
 }
 
 /* More than two workers run only if opens read from the disk. */
@@ -531,6 +594,8 @@ int main(void)
             cmocka_unit_test_teardown(test_not_mounted, drop),
             cmocka_unit_test_teardown(test_disks, drop),
             cmocka_unit_test_teardown(test_engines, drop),
+            cmocka_unit_test_teardown(test_executable, drop),
+            cmocka_unit_test_teardown(test_legs, drop),
             cmocka_unit_test_teardown(test_workers, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
