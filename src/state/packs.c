@@ -204,6 +204,22 @@ PolicyReason packs_off_reason(int state_fd, Stage stage, uint32_t uid)
     return reason;
 }
 
+int packs_read_control_interval(int state_fd, Stage stage, uint32_t *ret)
+{
+    _cleanup_user_packs_ UserPacks users = {0};
+    const char *common = state_pack_name(stage);
+    char name[PACK_NAME_MAX];
+    PackHeader h;
+    int r = common ? packs_read_header(state_fd, common, &h, NULL) : -ENOENT;
+
+    if (r < 0 && stage == STAGE_LOGIN && packs_list_users(state_fd, &users) >= 0)
+        for (size_t i = 0; i < users.n && r < 0; i++)
+            r = packs_read_header(state_fd, packs_name(name, stage, users.items[i].uid), &h, NULL);
+    if (r >= 0)
+        *ret = le32toh(h.control_interval);
+    return r;
+}
+
 bool packs_exist(int state_fd)
 {
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)

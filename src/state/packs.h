@@ -67,6 +67,11 @@ int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack 
  * replayed, or if there is no usable pack. Reads only the heads of the packs. */
 PolicyReason packs_off_reason(int state_fd, Stage stage, uint32_t uid);
 
+/* Reads the control interval N of the packs of a stage (0: no control session). The login packs of
+ * all users have the same. Returns 0, or a negative errno if the stage has no usable pack. Reads
+ * only the head of a pack. */
+int packs_read_control_interval(int state_fd, Stage stage, uint32_t *ret);
+
 /* Returns true if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
 

@@ -34,8 +34,13 @@ static int finish(const Context *c, int state_fd, usec_t now, Benefits *b, Benef
 
     if (r < 0)
         return cli_error(r, "%m");
-    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        uint32_t n;
+
         b->off[s] = policy_reason_to_string(packs_off_reason(state_fd, s, UID_INVALID));
+        r = packs_read_control_interval(state_fd, s, &n);
+        b->planned_intervals[s] = r < 0 ? INTERVAL_UNPLANNED : n;
+    }
     b->control_interval = c->config.control_interval;
     *ret = *b;
     *b = (Benefits){0};
@@ -260,6 +265,17 @@ json_object *effect_to_json(const Effect *e, const char *off_reason)
     return effect_add_to_json(o, e) && added ? TAKE_PTR(o) : NULL;
 }
 
+/* Returns the control interval in force. The boot pack of a machine with an automatic login has
+ * that of the logins, which the history of the boots does not show. NULL: not known. */
+static json_object *interval_to_json(const Benefits *b, Stage stage, usec_t now)
+{
+    int64_t n = b->planned_intervals[stage];
+
+    if (n == INTERVAL_UNPLANNED)
+        n = benefits_control_interval(b, stage, now);
+    return n == INTERVAL_HIDDEN ? NULL : json_object_new_int64(n);
+}
+
 static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now)
 {
     const Benefit *b = &all->stages[stage];
@@ -272,8 +288,7 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
              (int)b->policy < 0 ? NULL : json_object_new_string(policy_to_string(b->policy))},
             {"harmful", json_object_new_boolean(b->harmful)},
             {"off_reason", all->off[stage] ? json_object_new_string(all->off[stage]) : NULL},
-            {"control_interval",
-             json_object_new_uint64(benefits_control_interval(all, stage, now))},
+            {"control_interval", interval_to_json(all, stage, now)},
     };
 
     added = add_members(o, members, ELEMENTSOF(members)) && added;

@@ -7,12 +7,18 @@
 #include "measure/benefit.h"
 #include "measure/history.h"
 
+#define INTERVAL_UNPLANNED INT64_C(-1)
+#define INTERVAL_HIDDEN    INT64_C(-2)
+
 typedef struct Benefits {
     History history; /* the newest HISTORY_WINDOW sessions */
     Benefit stages[_STAGE_MAX];
     const char *off[_STAGE_MAX]; /* word of the reason why the stage is not replayed
                                     (packs_off_reason()); NULL: it is, or there is no pack */
     uint32_t control_interval;   /* of the configuration; may be CONFIG_CONTROL_AUTO */
+    /* What the packs have. INTERVAL_UNPLANNED: there is no pack. INTERVAL_HIDDEN: the caller may
+     * not read the packs. */
+    int64_t planned_intervals[_STAGE_MAX];
 } Benefits;
 
 void benefits_done(Benefits *b);
@@ -35,10 +41,11 @@ int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 /* Computes the benefit of each stage from b->history. Returns 0 or -ENOMEM. */
 int benefits_compute(Benefits *b, usec_t now);
 
-/* Returns N if the next session of the stage is to be a control session with probability 1 / N; 0:
- * no control session. N is that of the configuration, or that of benefit_control_interval(). Boots
- * and logins count together for its distance of two days between control sessions, because both are
- * sessions that the user waits for. */
+/* Returns the N that the next plan writes into the packs of the stage, from its own history: a
+ * session is a control session with probability 1 / N; 0: no control session. N is that of the
+ * configuration, or that of benefit_control_interval(). Boots and logins count together for its
+ * distance of two days between control sessions, because both are sessions that the user waits for.
+ */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
 /* Returns the same for the starts of an application with that benefit. */
@@ -70,5 +77,7 @@ bool effect_add_to_json(json_object *o, const Effect *e);
  * out of memory. */
 json_object *effect_to_json(const Effect *e, const char *off_reason);
 
-/* Returns an array with one object for boots and one for logins. Returns NULL if out of memory. */
+/* Returns an array with one object for boots and one for logins. Its `control_interval` is the one
+ * in force: that of the packs. Without a pack it is that of the next plan. It is null if the caller
+ * may not read the packs. Returns NULL if out of memory. */
 json_object *benefits_to_json(const Benefits *b, usec_t now);

@@ -48,6 +48,8 @@ int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, 
 
 static json_object *application_to_json(const LaunchBenefit *b, const Benefits *stages, usec_t now)
 {
+    /* A user sees the own starts only, and all users' starts decide. */
+    bool hidden = stages->planned_intervals[STAGE_LOGIN] == INTERVAL_HIDDEN;
     _cleanup_json_ json_object *o = json_object_new_object();
 
     if (!json_add_member(o, "application", json_object_new_string(b->application)) ||
@@ -55,8 +57,9 @@ static json_object *application_to_json(const LaunchBenefit *b, const Benefits *
         !json_add_member(o, "n_left_out", json_object_new_uint64(b->benefit.n_left_out)) ||
         !json_add_member(o, "harmful", json_object_new_boolean(b->benefit.harmful)) ||
         !json_add_member(o, "control_interval",
-                         json_object_new_uint64(
-                                 benefits_control_interval_of_launch(stages, &b->benefit, now))))
+                         hidden ? NULL
+                                : json_object_new_uint64(benefits_control_interval_of_launch(
+                                          stages, &b->benefit, now))))
         return NULL;
     return TAKE_PTR(o);
 }

@@ -182,6 +182,8 @@ static int read_all(Call *x, uint32_t control_interval, Visible *v)
 
     CHECK(sd_bus_open_system(&x->bus));
     v->benefits.control_interval = control_interval;
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        v->benefits.planned_intervals[s] = INTERVAL_HIDDEN;
     CHECK(read_history(x, &v->benefits.history));
     CHECK(read_launches(x, &v->launches.records));
     CHECK(read_logins(x, &v->all_logins));

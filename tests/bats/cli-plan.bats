@@ -702,6 +702,9 @@ END
         done | uniq >"$HS_TMP/draws"
         [ "$(wc -l <"$HS_TMP/draws")" = $((1 + (${#flag} == 0))) ]
         jq -e '.[1] >= 2' <"$HS_TMP/draws"
+        # status shows the intervals of the packs. The history of these boots alone would give 0 with an automatic login.
+        diff <(hs status --json=short | jq -c '.benefit[].control_interval') \
+            <(for n in boot login; do hs show --json=short "$HS_STATE/$n.pack" | jq .control_interval; done)
         if [ -n "$flag" ]; then
             jq -e '.exact and .read_ahead_kb == 16 and .uid == 1000' "$HS_STATE/rerecord-login"
         else
