@@ -465,6 +465,7 @@ unsigned prefetcher_trace_flags(const Prefetcher *p)
     prefetch_thread_report(p->thread, &report);
     launch_thread_report(p->launches, &launches);
     return (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
+           (launches.n_control > 0 ? TRACE_CONTROL : 0) |
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 

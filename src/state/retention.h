@@ -8,9 +8,10 @@
  * each kind of file has a quota of count, bytes and age. If the files of several users exceed a
  * quota together, the oldest file of the user with the largest total is removed.
  *
- * Once replay was shown to gain time, only one session in 101 is without replay. Of each stage and
- * user, the newest trace without replay is therefore the last one that a quota of count or bytes
- * removes: `headstart plot --compare=control` draws it. */
+ * Once replay was shown to gain time, only one session in 101 is without replay, and only one start
+ * of an application in 101. Of each stage and user, the newest trace without replay is therefore
+ * the last one that a quota of count or bytes removes: `headstart plot --compare=control` draws it.
+ * The trace of a session counts as one without replay if one of its starts was a control start. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -31,7 +32,7 @@ typedef struct RetainedFile {
     uint32_t uid; /* UID_INVALID: not known, or a boot */
     uint64_t bytes;
     usec_t modified;     /* wall clock */
-    bool without_replay; /* a trace of a session without replay, which is not an exact recording */
+    bool without_replay; /* TraceIdentity.without_replay */
 } RetainedFile;
 
 typedef struct RetentionQuota {

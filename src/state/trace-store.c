@@ -69,7 +69,7 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
     TraceIdentity id = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
     char head[2048], stage[16];
     int64_t uid;
-    bool started = false, booted = false;
+    bool started = false, booted = false, control = false, replayed = false;
     int r = compressed_file_read_head(dir_fd, name, head, sizeof(head), NULL);
 
     if (r == -EBADMSG)
@@ -83,15 +83,19 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
             started = true;
         else if (sscanf(l, "\"duration_usec\":%" SCNu64, &id.duration) == 1)
             continue;
-        else if (strncmp(l, "\"flags\":", 8) == 0)
-            id.without_replay = !strstr(l, "\"replayed\"") && !strstr(l, "\"exact\"");
-        else if (sscanf(l, "\"uid\":%" SCNd64, &uid) == 1 && uid >= 0 && uid < UID_INVALID)
+        else if (strncmp(l, "\"flags\":", 8) == 0) {
+            control = strstr(l, "\"control\"") != NULL;
+            replayed = strstr(l, "\"replayed\"") != NULL;
+            id.without_replay = !strstr(l, "\"exact\"");
+        } else if (sscanf(l, "\"uid\":%" SCNd64, &uid) == 1 && uid >= 0 && uid < UID_INVALID)
             id.uid = (uint32_t)uid;
         else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
             booted = strcmp(l + 11, "\",") == 0 || sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
     }
     if (id.stage < 0 || !started || !booted)
         return -ENODATA;
+    if (replayed && !(control && id.stage == STAGE_SESSION))
+        id.without_replay = false;
     *ret = id;
     return 0;
 }

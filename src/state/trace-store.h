@@ -22,7 +22,8 @@ typedef struct TraceIdentity {
     uint32_t uid; /* UID_INVALID for a boot, or if it is not found */
     usec_t start_realtime;
     usec_t duration;     /* of the stage; 0 if it is not found */
-    bool without_replay; /* no pack was replayed, and read-ahead was not lowered; false if it is not
+    bool without_replay; /* no pack was replayed, or a start of an application in a session was a
+                            control start, and read-ahead was not lowered; false if it is not
                             found */
 } TraceIdentity;
 

@@ -40,7 +40,8 @@ typedef enum TraceFlags {
                                   * or of the trace's user were left out */
     TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are exactly what was accessed */
     TRACE_REPLAYED = 1 << 2,     /* a pack was replayed: residency shows what replay read */
-    TRACE_CONTROL = 1 << 3,      /* a control session: replay was deliberately off */
+    TRACE_CONTROL = 1 << 3,      /* replay was deliberately off; of a STAGE_SESSION: at least at one
+                                  * start of an application */
     TRACE_SECOND_LOGIN = 1 << 4, /* not the first login of this boot */
     TRACE_SOFT_REBOOT = 1 << 5,
     TRACE_OFFLINE_UPDATE = 1 << 6,

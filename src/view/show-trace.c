@@ -135,7 +135,7 @@ static const struct {
         {TRACE_INCOMPLETE, "incomplete"},
         {TRACE_EXACT, "exact"},
         {TRACE_REPLAYED, "replayed"},
-        {TRACE_CONTROL, "control session"},
+        {TRACE_CONTROL, "control"},
         {TRACE_SECOND_LOGIN, "second login"},
         {TRACE_SOFT_REBOOT, "soft reboot"},
         {TRACE_OFFLINE_UPDATE, "offline update"},

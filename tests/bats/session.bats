@@ -611,6 +611,41 @@ launched_while() {
     session_stop
 }
 
+# touched_after SECONDS COMMAND…: runs the command with the input of this function, which ends so many seconds later for the
+# command. Meanwhile the recorder reads the pages that the command has touched (TOUCHED_EARLY_USEC).
+touched_after() {
+    { cat; sleep "$1"; } | "${@:2}"
+}
+
+@test "launch: a control start is recorded in a session that replays other starts" {
+    local pack control=() newest
+    learned_starts
+    echo $'[Replay]\nControlInterval=1' >>"$HS_MNT/etc/headstart/headstart.conf"
+    plan
+    for pack in "$HS_STATE"/launch*.pack; do
+        # What the second application opens within three seconds also belongs to the start of the first.
+        if ! grep -q /data/a < <("$HEADSTART" show --limit=0 "$pack"); then
+            control+=("$pack")
+            cp "$pack" "$HS_TMP"
+        fi
+    done
+    sed -i 's/^ControlInterval=.*/ControlInterval=0/' "$HS_MNT/etc/headstart/headstart.conf"
+    plan
+    for pack in "${control[@]}"; do cp "$HS_TMP/${pack##*/}" "$pack"; done
+    session_start
+    drop_caches
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 0' as_user /bin/first
+    launched_while '.n_starts == 2 and .n_replayed == 1 and .n_control == 1' touched_after 4 as_user /bin/second nothing
+    session_stop
+    # shellcheck disable=SC2012 # the names are ours
+    newest=$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)
+    "$HEADSTART" --state="$HS_STATE" show --json=short "$newest" | jq -e '.flags | index("replayed") and index("control")'
+    # It has the pages that the control start has touched.
+    zcat -f "$newest" | jq -e '. as $t | def sums: [foreach .[] as $d (0; . + $d)];
+        ($t.files.path_delta | sums) as $path |
+        [$t.touched.application_delta | sums[] | $t.paths.name[$path[$t.applications[.]]]] | index("second")'
+}
+
 @test "launch: what is in memory is not read" {
     local i resident=
     learned_starts
