@@ -55,8 +55,14 @@ static int find_failed(const Plot *p, int r, const char *what)
     return cli_error(r, "%s: no trace of a %s: %m", p->c->state, what);
 }
 
-/* Loads the newest trace of a stage, or the file of a trace. Returns 0, or an error that was
- * reported. */
+static bool compares_with_control(const Plot *p)
+{
+    return p->compare && strcasecmp(p->compare, "control") == 0;
+}
+
+/* Loads the newest trace of a stage, or the file of a trace. To compare with a session without
+ * replay, the newest one with replay comes first, because the newest may itself be without. Returns
+ * 0, or an error that was reported. */
 static int load(const Plot *p, const char *what, Trace **ret)
 {
     Stage stage = stage_from_string(what);
@@ -68,7 +74,10 @@ static int load(const Plot *p, const char *what, Trace **ret)
         return load_file(what, ret);
     if (p->state_fd < 0)
         return cli_error(ENOENT, "%s: nothing was recorded yet", p->c->state);
-    r = plot_find_trace(p->state_fd, stage, TRACE_NEWEST, ret);
+    r = compares_with_control(p) ? plot_find_trace(p->state_fd, stage, TRACE_NEWEST_REPLAYED, ret)
+                                 : -ENOENT;
+    if (r == -ENOENT)
+        r = plot_find_trace(p->state_fd, stage, TRACE_NEWEST, ret);
     return r < 0 ? find_failed(p, r, what) : 0;
 }
 
@@ -77,11 +86,10 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
 {
     int r;
 
-    if (strcasecmp(p->compare, "control") != 0)
+    if (!compares_with_control(p))
         return load_file(p->compare, ret);
-    r = p->state_fd < 0 ? -ENOENT
-                        : plot_find_trace(p->state_fd, t->stage, TRACE_NEWEST_CONTROL, ret);
-    return r < 0 ? cli_error(r, "%s: no trace of a %s without replay: %m", p->c->state,
+    r = p->state_fd < 0 ? -ENOENT : plot_find_control(p->state_fd, t, ret);
+    return r < 0 ? cli_error(r, "%s: no other trace of a %s without replay: %m", p->c->state,
                              stage_to_string(t->stage))
                  : 0;
 }
@@ -95,16 +103,16 @@ static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *r
     int r = trace_format_path(t, t->files[t->applications[one->application].file].path, path,
                               sizeof(path));
 
-    if (r >= 0 && strcasecmp(p->compare, "control") == 0)
-        r = plot_find_launch(p->state_fd, path, true, t->start_realtime + one->at, ret);
+    if (r >= 0 && compares_with_control(p))
+        r = plot_find_launch(p->state_fd, path, TRACE_NEWEST_CONTROL, one, ret);
     else if (r >= 0) {
         r = load_file(p->compare, &ret->trace);
         if (r < 0)
             return r;
-        r = plot_find_launch_in(ret->trace, path, USEC_INFINITY, &ret->application, &ret->at);
+        r = plot_find_launch_in(ret->trace, path, &ret->application, &ret->at);
     }
     return r < 0 ? cli_error(r, "no other start of %s%s: %m", path,
-                             strcasecmp(p->compare, "control") == 0 ? " without replay" : "")
+                             compares_with_control(p) ? " without replay" : "")
                  : 0;
 }
 
@@ -155,10 +163,12 @@ static int plot_launch(const Plot *p, const char *name)
     Timeline timelines[2] = {0};
     PlotLaunch launches[2] = {0};
     size_t n = 1;
-    int r = p->state_fd < 0
-                    ? -ENOENT
-                    : plot_find_launch(p->state_fd, name, false, USEC_INFINITY, &launches[0]);
+    int r = -ENOENT;
 
+    if (p->state_fd >= 0 && compares_with_control(p))
+        r = plot_find_launch(p->state_fd, name, TRACE_NEWEST_REPLAYED, NULL, &launches[0]);
+    if (p->state_fd >= 0 && r == -ENOENT)
+        r = plot_find_launch(p->state_fd, name, TRACE_NEWEST, NULL, &launches[0]);
     if (r < 0)
         return cli_error(r, "%s: no start of %s was recorded: %m", p->c->state,
                          name ? name : "an application");

@@ -41,21 +41,45 @@ int plot_read_trace(int state_fd, const char *name, TraceChoice choice, Trace **
     return 0;
 }
 
-int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret)
+static bool is_other_of_user(const Trace *t, const Trace *of)
+{
+    bool same = t->start_realtime == of->start_realtime && t->flags == of->flags &&
+                strcmp(t->boot_id, of->boot_id) == 0;
+
+    return t->uid == of->uid && !same;
+}
+
+/* `of`: only other traces of the user of this one count; NULL: all do. */
+static int find_trace(int state_fd, Stage stage, TraceChoice choice, const Trace *of, Trace **ret)
 {
     _cleanup_trace_names_ TraceNames names = {0};
     int r = state_list_traces(state_fd, &names);
 
-    if (r < 0)
-        return r;
-    for (size_t i = names.n; i-- > 0;) {
+    for (size_t i = names.n; r >= 0 && i-- > 0;) {
+        _cleanup_trace_ Trace *t = NULL;
+
         if (names.items[i].stage != stage)
             continue;
-        r = plot_read_trace(state_fd, names.items[i].name, choice, ret);
-        if (r != -ENOENT)
-            return r;
+        r = plot_read_trace(state_fd, names.items[i].name, choice, &t);
+        if (r == -ENOENT || (r >= 0 && of && !is_other_of_user(t, of))) {
+            r = 0;
+            continue;
+        }
+        if (r >= 0)
+            *ret = TAKE_PTR(t);
+        return r;
     }
-    return -ENOENT;
+    return r < 0 ? r : -ENOENT;
+}
+
+int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret)
+{
+    return find_trace(state_fd, stage, choice, NULL, ret);
+}
+
+int plot_find_control(int state_fd, const Trace *t, Trace **ret)
+{
+    return find_trace(state_fd, t->stage, TRACE_NEWEST_CONTROL, t, ret);
 }
 
 typedef struct Places {

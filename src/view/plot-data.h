@@ -21,6 +21,10 @@ typedef enum TraceChoice {
  * logs nothing. */
 int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
 
+/* Does the same for the newest trace without replay of the stage and user of `t`, which is not `t`
+ * itself. */
+int plot_find_control(int state_fd, const Trace *t, Trace **ret);
+
 /* One start of an application in a trace. */
 typedef struct PlotLaunch {
     Trace *trace;
@@ -32,16 +36,16 @@ void plot_launch_done(PlotLaunch *l);
 
 /* Finds the last start of an application in the newest trace of a login or a session that has such
  * a start. `name` is the path of the application or the last part of this path. If `name` is NULL,
- * the application with the most accesses in the newest trace with a start is taken. With
- * `without_replay` only starts whose launch set was not replayed count. Only starts before `before`
- * (wall clock) count; USEC_INFINITY: all. Returns 0, -ENOENT, -ENOMEM, or the error of
+ * the application with the most accesses in the newest trace with a start is taken. `choice`
+ * decides whether only starts count whose launch set was replayed, or was not. If `other` is not
+ * NULL, only other starts of its user count. Returns 0, -ENOENT, -ENOMEM, or the error of
  * state_list_traces(). */
-int plot_find_launch(int state_fd, const char *name, bool without_replay, usec_t before,
+int plot_find_launch(int state_fd, const char *name, TraceChoice choice, const PlotLaunch *other,
                      PlotLaunch *ret);
 
 /* Does the same, replayed or not, but searches only `t`, which remains the caller's. Returns
  * 0, -ENOENT, or -ENOMEM. */
-int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
+int plot_find_launch_in(const Trace *t, const char *name, uint32_t *ret_application,
                         usec_t *ret_at);
 
 /* Makes the timeline of a trace. Files whose place is not found within `timeout` have no place in

@@ -73,10 +73,10 @@ static bool was_replayed(const LaunchRecords *records, const Trace *t, const Tra
     return x ? x->replayed == LAUNCH_REPLAYED : (t->flags & TRACE_REPLAYED) != 0;
 }
 
-/* With `without_replay`, only starts that these lines do not call replayed count. */
-static int find_start(const Trace *t, const char *name, usec_t before,
-                      const LaunchRecords *without_replay, uint32_t *ret_application,
-                      usec_t *ret_at)
+/* Finds a start in the trace, but not one that began at `except` (wall clock). `records` decide
+ * which starts were replayed; NULL: `choice` is TRACE_NEWEST. */
+static int find_start(const Trace *t, const char *name, usec_t except, TraceChoice choice,
+                      const LaunchRecords *records, uint32_t *ret_application, usec_t *ret_at)
 {
     _cleanup_free_ size_t *opens = count_opens(t);
     const TraceLifetime *best = NULL;
@@ -88,8 +88,9 @@ static int find_start(const Trace *t, const char *name, usec_t before,
 
         /* An application whose start is 0 already ran when the stage began. */
         if (l->start == 0 || (name && !has_name(t, l->application, name)) ||
-            t->start_realtime + l->start >= before ||
-            (without_replay && was_replayed(without_replay, t, l)))
+            t->start_realtime + l->start == except ||
+            (choice != TRACE_NEWEST &&
+             was_replayed(records, t, l) != (choice == TRACE_NEWEST_REPLAYED)))
             continue;
         if (!best || opens[l->application] > opens[best->application] ||
             (l->application == best->application && l->start > best->start))
@@ -102,20 +103,20 @@ static int find_start(const Trace *t, const char *name, usec_t before,
     return 0;
 }
 
-int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
-                        usec_t *ret_at)
+int plot_find_launch_in(const Trace *t, const char *name, uint32_t *ret_application, usec_t *ret_at)
 {
-    return find_start(t, name, before, NULL, ret_application, ret_at);
+    return find_start(t, name, USEC_INFINITY, TRACE_NEWEST, NULL, ret_application, ret_at);
 }
 
-int plot_find_launch(int state_fd, const char *name, bool without_replay, usec_t before,
+int plot_find_launch(int state_fd, const char *name, TraceChoice choice, const PlotLaunch *other,
                      PlotLaunch *ret)
 {
+    usec_t except = other ? other->trace->start_realtime + other->at : USEC_INFINITY;
     _cleanup_launch_records_ LaunchRecords records = {0};
     _cleanup_trace_names_ TraceNames names = {0};
     int r = state_list_traces(state_fd, &names);
 
-    if (without_replay && launches_read(state_fd, &records) == -ENOMEM)
+    if (choice != TRACE_NEWEST && launches_read(state_fd, &records) == -ENOMEM)
         return -ENOMEM;
 
     for (size_t i = names.n; r >= 0 && i-- > 0;) {
@@ -125,9 +126,10 @@ int plot_find_launch(int state_fd, const char *name, bool without_replay, usec_t
         if (names.items[i].stage == STAGE_BOOT)
             continue;
         r = plot_read_trace(state_fd, names.items[i].name, TRACE_NEWEST, &t);
+        if (r >= 0 && other && t->uid != other->trace->uid)
+            r = -ENOENT;
         if (r >= 0)
-            r = find_start(t, name, before, without_replay ? &records : NULL, &l.application,
-                           &l.at);
+            r = find_start(t, name, except, choice, &records, &l.application, &l.at);
         if (r == -ENOENT) {
             r = 0;
             continue;

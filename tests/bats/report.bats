@@ -59,6 +59,24 @@ END
     run -0 hs plot boot --compare=control
     xmllint --noout - <<<"$output"
     [[ $output == *"Replay was off."* && $output == *'id="timeline-2-title"'* ]]
+    # The newest boot is itself the control session. It is compared with one with replay, not with itself.
+    mv "$HS_STATE/traces/20251009T085320-boot.json" "$HS_TMP/old.json"
+    jq '.start_realtime_usec += 86400000000' "$HS_TMP/old.json" >"$HS_STATE/traces/20251011T085320-boot.json"
+    run -0 hs plot boot --compare=control
+    [[ $output == *"Boot of 2025-10-09"*", replayed"*"Boot of 2025-10-10"*", without replay"* ]]
+    rm "$HS_STATE/traces/20251010T085320-boot.json"
+    refused 1 "no other trace of a boot without replay" plot boot --compare=control
+    mv "$HS_TMP/old.json" "$HS_STATE/traces/20251009T085320-boot.json"
+    # Of logins, those of the same user are compared.
+    login() {
+        hostile login "$3" | jq --argjson day "$1" --argjson uid "$2" '.uid = $uid | .start_realtime_usec += ($day - 9) * 86400000000' \
+            >"$HS_STATE/traces/202510${1/#9/09}T085320-login.json"
+    }
+    login 9 1000 control
+    login 10 1001 control
+    login 11 1000 replayed
+    run -0 hs plot login --compare=control
+    [[ $output == *"Login of 2025-10-11"*", replayed"*"Login of 2025-10-09"*", without replay"* ]]
     run -0 hs plot "$HS_STATE/traces/20251009T085320-boot.json" -o "$HS_TMP/plot.svg"
     [ -z "$output" ]
     xmllint --noout "$HS_TMP/plot.svg"
@@ -158,6 +176,10 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     [[ $output == *"Start of 日本 of 2025-10-10"*", replayed"* && $output == *">日本<"* && $output != *"gpj.sh"* ]]
     run -0 hs plot launch 日本 --compare=control
     [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
+    # Another user's start without replay is not compared.
+    jq '.uid = 1000' "$HS_STATE/traces/20251009T085320-session.json" >"$HS_TMP/other"
+    cp "$HS_TMP/other" "$HS_STATE/traces/20251009T085320-session.json"
+    refused 1 "no other start of /日本 without replay" plot launch 日本 --compare=control
     # In both sessions something was replayed, but not at the first start of this application: a control start.
     session 20251009T085320 1760000000000000 replayed
     refused 1 "no other start of /日本 without replay" plot launch 日本 --compare=control
@@ -169,6 +191,11 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     start_line 1760086400000000 yes >>"$HS_STATE/launches.jsonl"
     run -0 hs plot launch 日本 --compare=control
     [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
+    # The last start is the control start.
+    start_line 1760000000000000 yes >"$HS_STATE/launches.jsonl"
+    start_line 1760086400000000 control >>"$HS_STATE/launches.jsonl"
+    run -0 hs plot launch 日本 --compare=control
+    [[ $output == *"Start of 日本 of 2025-10-09"*", replayed"*"Start of 日本 of 2025-10-10"*", without replay"* ]]
     start_line 1760000000000000 yes >"$HS_STATE/launches.jsonl"
     refused 1 "no other start of /日本 without replay" plot launch 日本 --compare=control
     rm "$HS_STATE/launches.jsonl"
@@ -263,7 +290,7 @@ start() {
     echo '{' >"$HS_TMP/bad.json"
     refused 1 "bad.json: " plot "$HS_TMP/bad.json"
     hostile boot replayed >"$HS_STATE/traces/20251010T085320-boot.json"
-    refused 1 "no trace of a boot without replay" plot boot --compare=control
+    refused 1 "no other trace of a boot without replay" plot boot --compare=control
     refused 1 "nowhere" plot boot --output=/nowhere/x.svg
     rm -r "$HS_STATE"
     refused 1 "nothing was recorded yet" plot boot
