@@ -64,8 +64,10 @@ static Table *replay_table(const Status *s)
             {NULL, "skipped", CELL_JSON},
             {0},
     };
+    static const char *const optional[] = {"METADATA,SKIPPED", "HELD,UNTIL", "UID", NULL};
     Table *t = table_new(columns);
 
+    table_set_optional(t, optional);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         for (size_t k = 0; k < s->stages[i].replays.n; k++) {
             const ReplayStatus *x = &s->stages[i].replays.items[k];
@@ -128,10 +130,12 @@ static Table *device_table(const Context *c, Status *s)
             {NULL, "n_sweeps", CELL_COUNT},
             {0},
     };
+    static const char *const optional[] = {"MEASUREMENTS,PLANS", NULL};
     _cleanup_volume_table_ VolumeTable volumes = {0};
     Table *t = table_new(columns);
     char root[PATH_MAX];
 
+    table_set_optional(t, optional);
     if (s->devices.n == 0 || !realpath(c->root, root) ||
         volume_table_read(AT_FDCWD, root, &volumes) < 0)
         return t;
@@ -186,8 +190,10 @@ static Table *stage_table(const Status *s)
             PACK_COLUMNS,
             {0},
     };
+    static const char *const optional[] = {"BYTES", "RECORDED", NULL};
     Table *t = table_new(columns);
 
+    table_set_optional(t, optional);
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         const StageStatus *k = s->stages + i;
         char recorded[AGE_MAX], planned[AGE_MAX];
@@ -394,14 +400,10 @@ static int print_facts(const Context *c, const Status *s)
             {0},
     };
     _cleanup_table_ Table *t = table_new(columns);
-    int r;
 
     table_row(t, s->n_learned, s->rerecord, s->root, (int)s->ostree, s->selinux, c->state);
     putchar('\n');
-    r = cli_print_fields(c, t);
-    if (r >= 0 && s->devices_error)
-        printf("\n%s/" STATE_DEVICES " cannot be used: %s\n", c->state, s->devices_error);
-    return r;
+    return cli_print_fields(c, t);
 }
 
 static int print(const Context *c, Status *s)

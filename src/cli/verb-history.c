@@ -41,7 +41,7 @@ static const Column columns[] = {
         {"WASTE", "waste_bytes", CELL_BYTES},
         {"MISSES", "miss_bytes", CELL_BYTES},
         {"PER", NULL, CELL_STRING},
-        {"NOT COMPARED", "left_out", CELL_STRING},
+        {"NOT COMPARED", "left_out", CELL_TEXT},
         {NULL, "boot_id", CELL_STRING},
         {NULL, "flags", CELL_JSON},
         {NULL, "policy", CELL_STRING},
@@ -73,6 +73,10 @@ static const Column columns[] = {
         {NULL, "disk", CELL_STRING},
         {0},
 };
+
+/* The columns that a narrow terminal does not show (table_set_optional()). PER says how hits and
+ * waste were observed. */
+static const char *const optional[] = {"FROM DISK", "MISSES", "WASTE", "HITS,PER", "UID", NULL};
 
 /* Returns in one word what replay did. */
 static const char *replay_word(const SessionRecord *s)
@@ -118,6 +122,7 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
         return cli_error(ENOMEM, "%m");
     for (size_t i = 0; i < h->n; i++)
         n += (int)only < 0 || h->sessions[i].stage == only;
+    table_set_optional(t, optional);
     skip = limit > 0 && n > limit ? n - limit : 0;
     for (size_t i = 0; i < h->n; i++)
         if (((int)only < 0 || h->sessions[i].stage == only) && (skip == 0 || skip-- == 0))
@@ -149,7 +154,8 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
             {"HITS", "hit_bytes", CELL_BYTES},
             {"WASTE", "waste_bytes", CELL_BYTES},
             {"MISSES", "miss_bytes", CELL_BYTES},
-            {"NOT COMPARED", "left_out", CELL_STRING},
+            {"PER", NULL, CELL_STRING},
+            {"NOT COMPARED", "left_out", CELL_TEXT},
             {"APPLICATION", "application", CELL_PATH},
             {NULL, "boot_id", CELL_STRING},
             {NULL, "packages_usec", CELL_REALTIME},
@@ -164,25 +170,28 @@ static int print_launches(const Context *c, const LaunchHistory *h, uint64_t lim
             {NULL, "replay_bytes", CELL_BYTES},
             {0},
     };
+    static const char *const launch_optional[] = {"MISSES", "WASTE", "HITS,PER",
+                                                  "FILES",  "UID",   NULL};
     const LaunchRecords *l = &h->records;
     _cleanup_table_ Table *t = table_new(launch_columns);
 
+    table_set_optional(t, launch_optional);
     warn_bad(c, LAUNCHES_FILE, l->n_bad);
     for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
         const PackUsage *u = &x->usage;
         bool read = x->replay_end_usec > 0;
 
-        table_row(t, x->start_realtime_usec,
-                  x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
-                  launch_replayed_to_string(x->replayed), u->hit_bytes, u->waste_bytes,
-                  u->miss_bytes, launch_exclusion_to_string(h->benefits.exclusions[i]),
-                  x->application, known(x->boot_id),
-                  x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN, known(x->kernel),
-                  policy_to_string(x->policy), usage_source_to_string(u->source), u->hit_files,
-                  u->waste_files, u->miss_files, read ? x->replay_begin_usec : COUNT_UNKNOWN,
-                  read ? x->replay_end_usec : COUNT_UNKNOWN,
-                  read ? x->replay_bytes : COUNT_UNKNOWN);
+        table_row(
+                t, x->start_realtime_usec, x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid,
+                x->took_usec, x->files, launch_replayed_to_string(x->replayed), u->hit_bytes,
+                u->waste_bytes, u->miss_bytes, usage_source_unit(u->source),
+                launch_exclusion_to_string(h->benefits.exclusions[i]), x->application,
+                known(x->boot_id), x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN,
+                known(x->kernel), policy_to_string(x->policy), usage_source_to_string(u->source),
+                u->hit_files, u->waste_files, u->miss_files,
+                read ? x->replay_begin_usec : COUNT_UNKNOWN,
+                read ? x->replay_end_usec : COUNT_UNKNOWN, read ? x->replay_bytes : COUNT_UNKNOWN);
     }
     if (c->json == JSON_OFF && table_n_rows(t) == 0) {
         if (!c->quiet)

@@ -21,6 +21,7 @@ struct Table {
     Cell *cells; /* row by row */
     size_t n_cells, allocated_cells;
     char *heading;
+    const char *const *optional; /* table_set_optional(); NULL: none */
     size_t n_total; /* number of all rows, also of those that were not added; 0: all were added */
     bool failed;    /* memory ran out */
 };

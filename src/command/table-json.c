@@ -19,6 +19,7 @@ static json_object *cell_to_json(CellType type, const Cell *c)
     switch (type) {
     case CELL_STRING:
     case CELL_PATH:
+    case CELL_TEXT:
         return table_json_string(c->string);
     case CELL_PROBABILITY:
     case CELL_NUMBER:

@@ -13,6 +13,9 @@
 
 #define COLUMN_GAP "  "
 
+/* Columns are left out before cells become shorter than this. */
+#define SHORTENED_WIDTH 20
+
 DEFINE_CLEANUP(struct libscols_table *, scols_unref_table);
 #define _cleanup_scols_ _cleanup_(scols_unref_tablep)
 
@@ -53,6 +56,7 @@ static char *cell_text(CellType type, const Cell *c)
     switch (type) {
     case CELL_STRING:
     case CELL_PATH:
+    case CELL_TEXT:
         return show_hidden(c->string);
     case CELL_COUNT:
         snprintf(buf, sizeof(buf), "%" PRIu64, c->number);
@@ -101,35 +105,6 @@ static int set_text(struct libscols_line *line, size_t column, char *text)
     return r;
 }
 
-static int fill(const Table *t, struct libscols_table *s)
-{
-    for (size_t k = 0; k < t->n_columns; k++) {
-        const Column *c = t->columns + k;
-        bool text = c->type == CELL_STRING || c->type == CELL_PATH;
-
-        if (is_printed(c) &&
-            !scols_table_new_column(s, c->title, 0,
-                                    (text ? 0 : SCOLS_FL_RIGHT) |
-                                            (c->type == CELL_PATH ? SCOLS_FL_TRUNC : 0)))
-            return -ENOMEM;
-    }
-    for (size_t i = 0; i < table_n_rows(t); i++) {
-        struct libscols_line *line = scols_table_new_line(s, NULL);
-        size_t n = 0;
-
-        for (size_t k = 0; line && k < t->n_columns; k++)
-            if (is_printed(t->columns + k)) {
-                int r = set_text(line, n++, cell_text(t->columns[k].type, table_cell(t, i, k)));
-
-                if (r < 0)
-                    return r;
-            }
-        if (!line)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 /* Returns the number of characters. Each byte that does not continue a UTF-8 character counts as
  * one. */
 static size_t text_width(const char *s)
@@ -139,6 +114,89 @@ static size_t text_width(const char *s)
     for (; *s; s++)
         n += ((unsigned char)*s & 0xc0) != 0x80;
     return n;
+}
+
+/* The columns of a table that are shown. */
+typedef struct Shown {
+    size_t columns[TABLE_COLUMNS_MAX]; /* of the table */
+    size_t widths[TABLE_COLUMNS_MAX];  /* that they need */
+    size_t n;
+} Shown;
+
+static bool is_in_group(const char *group, const char *title)
+{
+    for (size_t n; *group; group += n + (group[n] == ',')) {
+        n = strcspn(group, ",");
+        if (n == strlen(title) && strncmp(group, title, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Chooses the columns that are printed, without those of the first `n_hidden` optional entries. */
+static void choose_columns(const Table *t, size_t n_hidden, Shown *ret)
+{
+    *ret = (Shown){0};
+    for (size_t k = 0; k < t->n_columns; k++) {
+        bool shown = is_printed(t->columns + k);
+
+        for (size_t i = 0; shown && i < n_hidden; i++)
+            shown = !is_in_group(t->optional[i], t->columns[k].title);
+        if (!shown)
+            continue;
+        ret->widths[ret->n] = text_width(t->columns[k].title);
+        ret->columns[ret->n++] = k;
+    }
+}
+
+static bool is_shortened(CellType type)
+{
+    return type == CELL_PATH || type == CELL_TEXT;
+}
+
+static void note_width(Shown *x, size_t i, CellType type, const char *text)
+{
+    size_t width = text ? text_width(text) : 0;
+
+    x->widths[i] =
+            MAX(x->widths[i], is_shortened(type) ? MIN(width, (size_t)SHORTENED_WIDTH) : width);
+}
+
+static int fill(const Table *t, Shown *x, struct libscols_table *s)
+{
+    for (size_t k = 0; k < x->n; k++) {
+        const Column *c = t->columns + x->columns[k];
+        bool text = c->type == CELL_STRING || is_shortened(c->type);
+
+        if (!scols_table_new_column(s, c->title, 0,
+                                    (text ? 0 : SCOLS_FL_RIGHT) |
+                                            (is_shortened(c->type) ? SCOLS_FL_TRUNC : 0)))
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < table_n_rows(t); i++) {
+        struct libscols_line *line = scols_table_new_line(s, NULL);
+
+        if (!line)
+            return -ENOMEM;
+        for (size_t k = 0; k < x->n; k++) {
+            CellType type = t->columns[x->columns[k]].type;
+            char *text = cell_text(type, table_cell(t, i, x->columns[k]));
+
+            note_width(x, k, type, text);
+            CHECK(set_text(line, k, text));
+        }
+    }
+    return 0;
+}
+
+/* Returns the width of the table if the cells that may be shortened are so. */
+static size_t needed_width(const Shown *x)
+{
+    size_t sum = x->n > 0 ? (x->n - 1) * strlen(COLUMN_GAP) : 0;
+
+    for (size_t k = 0; k < x->n; k++)
+        sum += x->widths[k];
+    return sum;
 }
 
 /* Returns "…" and the last `width` - 1 characters of the text. Returns NULL if out of memory. */
@@ -154,30 +212,39 @@ static char *keep_end(const char *text, size_t width)
     return asprintf(&ret, "…%s", text) < 0 ? NULL : ret;
 }
 
-/* libsmartcols truncates long cells at the end. The end of a path says more than its beginning, so
- * this function removes the beginning of long paths. It uses the widths that libsmartcols has
- * found. */
-static int shorten_paths(const Table *t, struct libscols_table *s)
+/* Returns the first `width` - 1 characters of the text and "…". Returns NULL if out of memory. */
+static char *keep_begin(const char *text, size_t width)
+{
+    const char *end = text;
+    char *ret = NULL;
+
+    for (size_t n = 1; n < width; n++)
+        do
+            end++;
+        while (((unsigned char)*end & 0xc0) == 0x80);
+    return asprintf(&ret, "%.*s…", (int)(end - text), text) < 0 ? NULL : ret;
+}
+
+/* libsmartcols cuts long cells and shows nothing in place of what is missing. This function
+ * shortens these cells. The end of a path says more than its beginning, and the beginning of a text
+ * more than its end. The function uses the widths that libsmartcols has found. */
+static int shorten(const Table *t, const Shown *x, struct libscols_table *s)
 {
     _cleanup_free_ char *unused = NULL;
-    size_t n = 0;
     int r = scols_print_table_to_string(s, &unused); /* finds the widths */
 
-    for (size_t k = 0; r >= 0 && k < t->n_columns; k++) {
-        struct libscols_column *column;
-        size_t width;
+    for (size_t k = 0; r >= 0 && k < x->n; k++) {
+        CellType type = t->columns[x->columns[k]].type;
+        size_t width = scols_column_get_width(scols_table_get_column(s, k));
 
-        if (!is_printed(t->columns + k))
-            continue;
-        column = scols_table_get_column(s, n++);
-        width = scols_column_get_width(column);
-        if (t->columns[k].type != CELL_PATH || width == 0)
+        if (!is_shortened(type) || width == 0)
             continue;
         for (size_t i = 0; r >= 0 && i < table_n_rows(t); i++) {
-            const char *text = table_cell(t, i, k)->string;
+            const char *text = table_cell(t, i, x->columns[k])->string;
 
             if (text && text_width(text) > width)
-                r = set_text(scols_table_get_line(s, i), n - 1, keep_end(text, width));
+                r = set_text(scols_table_get_line(s, i), k,
+                             type == CELL_PATH ? keep_end(text, width) : keep_begin(text, width));
         }
     }
     return r;
@@ -194,14 +261,33 @@ static struct libscols_table *new_text(const char *separator)
     return s;
 }
 
-static int print_rows(const Table *t)
+/* Prints the table without the columns of the first `n_hidden` optional entries. Returns 1 if the
+ * terminal is too narrow and further columns can be left out; then nothing was printed. */
+static int try_rows(const Table *t, size_t n_hidden, bool terminal)
 {
     _cleanup_scols_ struct libscols_table *s = new_text(COLUMN_GAP);
-    int r = s ? fill(t, s) : -ENOMEM;
+    Shown x;
+    int r;
 
-    if (r >= 0 && isatty(STDOUT_FILENO))
-        r = shorten_paths(t, s);
+    choose_columns(t, n_hidden, &x);
+    r = s ? fill(t, &x, s) : -ENOMEM;
+    if (r >= 0 && terminal && t->optional && t->optional[n_hidden] &&
+        needed_width(&x) > scols_table_get_termwidth(s))
+        return 1;
+    if (r >= 0 && terminal)
+        r = shorten(t, &x, s);
     return r < 0 ? r : scols_print_table(s);
+}
+
+static int print_rows(const Table *t)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+    size_t n_hidden = 0;
+    int r;
+
+    while ((r = try_rows(t, n_hidden, terminal)) > 0)
+        n_hidden++;
+    return r;
 }
 
 /* Prints the first row, one line for each column. */

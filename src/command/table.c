@@ -32,7 +32,7 @@ Table *table_new(const Column *columns)
 
 static void free_cell(CellType type, Cell *c)
 {
-    if (type == CELL_STRING || type == CELL_PATH)
+    if (type == CELL_STRING || type == CELL_PATH || type == CELL_TEXT)
         free(c->string);
     else if (type == CELL_TABLE)
         table_free(c->table);
@@ -74,6 +74,7 @@ static bool read_cell(CellType type, va_list *ap, Cell *ret)
     switch (type) {
     case CELL_STRING:
     case CELL_PATH:
+    case CELL_TEXT:
         s = va_arg(*ap, const char *);
         ret->string = s ? strdup(s) : NULL;
         return !s || ret->string;
@@ -130,6 +131,12 @@ void table_row(Table *t, ...)
     va_end(ap);
 }
 
+void table_set_optional(Table *t, const char *const *titles)
+{
+    if (t)
+        t->optional = titles;
+}
+
 void table_set_heading(Table *t, const char *format, ...)
 {
     va_list ap;
@@ -161,6 +168,7 @@ bool table_cell_is_unknown(CellType type, const Cell *c)
     switch (type) {
     case CELL_STRING:
     case CELL_PATH:
+    case CELL_TEXT:
         return !c->string;
     case CELL_PROBABILITY:
     case CELL_NUMBER:

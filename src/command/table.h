@@ -17,6 +17,7 @@
 typedef enum CellType {
     CELL_STRING,      /* const char *, copied; NULL: unknown */
     CELL_PATH,        /* a string; a terminal that is too narrow shows only the end of the path */
+    CELL_TEXT,        /* a string; such a terminal shows only its beginning */
     CELL_COUNT,       /* uint64_t; COUNT_UNKNOWN: unknown */
     CELL_BYTES,       /* uint64_t, COUNT_UNKNOWN: unknown; as text "4.0K" */
     CELL_TIMESPAN,    /* usec_t, COUNT_UNKNOWN: unknown; as text "1.50s" */
@@ -57,6 +58,12 @@ void table_column(Table *t, const char *title, const char *key, CellType type);
 /* Adds a row with one argument for each column. CellType states the C type of the argument. */
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
+
+/* Sets the columns that a terminal does not show if it is too narrow for the table. `titles` ends
+ * with NULL and is not copied. An entry has one title, or several with a comma between them, which
+ * are left out together. The columns of the first entry are left out first. Output that is not a
+ * terminal has all columns. */
+void table_set_optional(Table *t, const char *const *titles);
 
 /* A table in a cell is printed as a section. table_set_heading() sets the line above the section of
  * such a table; without this call the line is the title of the cell's column. If the table holds

@@ -249,8 +249,11 @@ static Table *price_table(void)
             {"BUDGET", NULL, CELL_BYTES},
             {0},
     };
+    static const char *const optional[] = {"SPEED", "UID", NULL};
+    Table *t = table_new(columns);
 
-    return table_new(columns);
+    table_set_optional(t, optional);
+    return t;
 }
 
 /* --- the files of an application -------------------------------------------------------------- */

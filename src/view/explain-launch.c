@@ -109,6 +109,8 @@ int explain_launch_sets(const Context *c, int state_fd, const Model *m, uint32_t
             {NULL, "benefit", CELL_JSON},
             {0},
     };
+    static const char *const optional[] = {"REASON,WHOLE SET", "REPLAYED,WITHOUT", "UID,POLICY",
+                                           "PROBABILITY,DATA", NULL};
     _cleanup_(launch_sets_done) LaunchSets l = {0};
     _cleanup_launch_history_ LaunchHistory h = {0};
     uint64_t own = launch_pack_hash(m->files[file].path);
@@ -122,6 +124,7 @@ int explain_launch_sets(const Context *c, int state_fd, const Model *m, uint32_t
     if (r < 0)
         return r;
     t = table_new(columns);
+    table_set_optional(t, optional);
     for (size_t i = 0; i < l.n; i++) {
         _cleanup_pack_entry_ PackEntry e = {0};
         char name[LAUNCH_PACK_NAME_MAX];
