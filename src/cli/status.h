@@ -10,10 +10,6 @@
 #include "view/checks.h"
 #include "view/launch-history.h"
 
-/* The number of users whose login packs are read and shown: those with the newest packs. A machine
- * may have thousands of users, and the command must answer at once. */
-#define USERS_SHOWN 8U
-
 /* The facts about one pack. */
 typedef struct PackStatus {
     uint32_t uid;           /* UID_INVALID: for everyone */
@@ -56,9 +52,9 @@ typedef struct Status {
     LaunchHistory launches;
     Checks checks;
     StageStatus stages[_STAGE_MAX];
-    PackStatus users[USERS_SHOWN]; /* login packs, the newest first */
-    size_t n_users;                /* that are shown */
-    uint64_t n_further_users;      /* whose packs are neither read nor shown */
+    PackStatus users[CHECK_USERS_SHOWN]; /* login packs, the newest first */
+    size_t n_users;                      /* that are shown */
+    uint64_t n_further_users;            /* whose packs are neither read nor shown */
 } Status;
 
 /* Prints the status as text or JSON. Returns 0, or an error that was reported. */

@@ -6,6 +6,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "command/cli-state.h"
+#include "state/packs.h"
 #include "view/checks.h"
 #include "view/launch-history.h"
 
@@ -134,6 +135,25 @@ static void write_sessions(FILE *f, const Benefits *b)
            always_page);
 }
 
+/* Adds what `headstart status` checks. */
+static void check(const Context *c, int state_fd, const Benefits *b, Checks *checks)
+{
+    _cleanup_stage_packs_ StagePacks packs = {0};
+    _cleanup_user_packs_ UserPacks users = {0};
+    uint64_t n_learned;
+    PackHeader h;
+
+    stage_packs_read(state_fd, &packs);
+    checks_add_state(checks, c, state_fd, &packs, b);
+    if (state_fd < 0)
+        return;
+    checks_add_model(checks, c, state_fd, &n_learned);
+    if (packs_list_users(state_fd, &users) < 0)
+        return;
+    for (size_t i = 0; i < MIN(users.n, (size_t)CHECK_USERS_SHOWN); i++)
+        (void)checks_add_user_pack(checks, c, state_fd, users.items[i].uid, &h);
+}
+
 static void write_problems(FILE *f, const Checks *checks)
 {
     size_t n = 0;
@@ -160,7 +180,6 @@ static int run(Context *c)
     _cleanup_launch_history_ LaunchHistory launches = {0};
     _cleanup_benefits_ Benefits b = {0};
     _cleanup_checks_ Checks checks = {0};
-    _cleanup_stage_packs_ StagePacks packs = {0};
     _cleanup_free_ char *text = NULL;
     _cleanup_close_ int fd = -EBADF;
     const char *value, *output = NULL;
@@ -177,8 +196,7 @@ static int run(Context *c)
         r = launch_history_read(c, fd, clock_now(CLOCK_REALTIME), &launches);
     if (r < 0)
         return r;
-    stage_packs_read(fd, &packs);
-    checks_add_state(&checks, c, fd, &packs, &b);
+    check(c, fd, &b, &checks);
     f = open_memstream(&text, &size);
     if (!f)
         return cli_error(errno, "%m");

@@ -99,24 +99,6 @@ static void set_stage_packs(const StagePacks *packs, Status *s)
     }
 }
 
-/* Reads the head of the pack of that name, because reading USERS_SHOWN whole packs would take most
- * of the time of the command; `headstart doctor` checks them whole. Returns NULL if the pack has no
- * fault or does not exist, otherwise the reason why it cannot be used. */
-static const char *read_user_pack(int state_fd, const char *name, PackStatus *s)
-{
-    const char *reason = NULL;
-    PackHeader header;
-    int r = packs_read_header(state_fd, name, &header, &reason);
-
-    if (r == -ENOENT)
-        return NULL;
-    s->bad = r < 0;
-    if (r < 0)
-        return reason ? reason : error_text(r);
-    set_pack(&header, s);
-    return NULL;
-}
-
 static const PackStatus no_pack = {
         .uid = UID_INVALID, .bytes = COUNT_UNKNOWN, .planned = COUNT_UNKNOWN};
 
@@ -127,18 +109,19 @@ static void read_user_packs(const Context *c, int state_fd, Status *s)
 
     if (packs_list_users(state_fd, &users) < 0)
         return;
-    s->n_users = MIN(users.n, (size_t)USERS_SHOWN);
+    s->n_users = MIN(users.n, (size_t)CHECK_USERS_SHOWN);
     s->n_further_users = users.n - s->n_users;
     for (size_t i = 0; i < s->n_users; i++) {
         PackStatus *k = s->users + i;
-        char name[PACK_NAME_MAX];
-        const char *reason;
+        PackHeader h;
+        int r;
 
         *k = no_pack;
         k->uid = users.items[i].uid;
-        reason = read_user_pack(state_fd, packs_name(name, STAGE_LOGIN, k->uid), k);
-        if (reason)
-            checks_add_bad_pack(&s->checks, c, name, CHECK_COST_USER_PACK, reason);
+        r = checks_add_user_pack(&s->checks, c, state_fd, k->uid, &h);
+        k->bad = r < 0;
+        if (r > 0)
+            set_pack(&h, k);
     }
 }
 
@@ -249,14 +232,12 @@ static int read_state(const Context *c, Status *s)
     if (fd < 0)
         return 0;
     read_traces(fd, s);
-    r = state_peek_model(fd, &s->n_learned);
-    if (r < 0 && r != -ENOENT)
-        checks_add(&s->checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
-                   "%s/" STATE_MODEL " cannot be used: %s", c->state,
-                   r == -ENODATA ? "not a headstart model" : error_text(r));
+    checks_add_model(&s->checks, c, fd, &s->n_learned);
     r = state_load_devices(fd, &s->devices, &s->devices_error);
     if (r < 0 && !s->devices_error)
         s->devices_error = strdup(error_text(r));
+    if (s->devices_error)
+        checks_add_bad_devices(&s->checks, c, s->devices_error);
     set_stage_packs(&packs, s);
     read_user_packs(c, fd, s);
     suggest_relocation(s);

@@ -87,6 +87,15 @@ static bool is_idle(const ReportPage *p, Stage stage)
     return true;
 }
 
+/* Returns true if the intervals are known, so that it is not too early to say what replay saves. */
+static bool is_measured(const ReportPage *p)
+{
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        if (!is_idle(p, s) && !p->benefits[s].effect.known)
+            return false;
+    return true;
+}
+
 /* Writes a sentence on each stage that is not replayed. */
 static void add_off(Markup *m, const ReportPage *p)
 {
@@ -105,6 +114,7 @@ static void add_no_gain(Markup *m, const ReportPage *p)
     bool login_harmful = p->benefits[STAGE_LOGIN].harmful;
     bool boot_off = p->off[STAGE_BOOT] != NULL, login_off = p->off[STAGE_LOGIN] != NULL;
     bool idle = is_idle(p, STAGE_BOOT) && is_idle(p, STAGE_LOGIN) && (boot_off || login_off);
+    bool measured = is_measured(p) && p->n_sessions > 0;
 
     markup_open(m, "h1");
     markup_textf(m, "%s",
@@ -114,6 +124,7 @@ static void add_no_gain(Markup *m, const ReportPage *p)
                  : login_harmful
                          ? "headstart saves nothing at login and has switched its replay off."
                  : idle      ? "headstart replays nothing here."
+                 : measured  ? "headstart was not shown to save time here."
                  : boot_off  ? "It is too early to say what headstart saves at login."
                  : login_off ? "It is too early to say what headstart saves at boot."
                              : "It is too early to say what headstart saves here.");
@@ -121,7 +132,11 @@ static void add_no_gain(Markup *m, const ReportPage *p)
     markup_open(m, "p");
     markup_attribute(m, "class", "lead");
     add_off(m, p);
-    if (!idle)
+    if (!idle && measured)
+        markup_text(m,
+                    "The 95\u00a0% interval of what replay saves does not lie above zero. Further "
+                    "sessions make it narrower.");
+    else if (!idle)
         markup_text(m,
                     "headstart compares sessions with replay and sessions without it. Two sessions "
                     "without replay and eight with it are enough for an interval. 'headstart "

@@ -198,8 +198,8 @@ static void check_filesystems(Checks *checks, const Context *c)
         checks_add(
                 checks, "root", CHECK_NOTE,
                 "its files are recorded and replayed only where a filesystem beneath it is local",
-                NULL, "the root filesystem is %s, which has no local disk of its own",
-                root->fstype);
+                "none: headstart reads local disks only",
+                "the root filesystem is %s, which has no local disk of its own", root->fstype);
     check_mounts(checks, &mounts);
     check_schedulers(checks, c, &mounts);
 }

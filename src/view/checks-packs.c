@@ -15,6 +15,7 @@
 
 /* A pack is out of date if more than this percentage of its files has changed. */
 #define CHANGED_PERCENT_MAX 10U
+#define CHANGED_COST        "replay skips files that were replaced"
 /* The number of bad packs of each kind that are named. The others are only counted, because a
  * machine may have thousands of users. */
 #define NAMED_MAX 8U
@@ -54,6 +55,20 @@ void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, con
 {
     checks_add(checks, "packs", CHECK_PROBLEM, cost, "headstart plan", "%s/%s cannot be used: %s",
                c->state, name, reason);
+}
+
+int checks_add_user_pack(Checks *checks, const Context *c, int state_fd, uint32_t uid,
+                         PackHeader *ret)
+{
+    const char *reason = NULL;
+    char name[PACK_NAME_MAX];
+    int r = packs_read_header(state_fd, packs_name(name, STAGE_LOGIN, uid), ret, &reason);
+
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        checks_add_bad_pack(checks, c, name, CHECK_COST_USER_PACK, reason ? reason : error_text(r));
+    return r < 0 ? r : 1;
 }
 
 void checks_add_packs(Checks *checks, const Context *c, int state_fd, const StagePacks *packs)
@@ -130,24 +145,33 @@ static void add_freshness(Checks *checks, const char *name, const FileCounts *f)
 {
     bool stale = is_stale(f);
 
-    checks_add(checks, "freshness", stale ? CHECK_PROBLEM : CHECK_OK,
-               stale ? "replay skips files that were replaced" : NULL,
+    checks_add(checks, "freshness", stale ? CHECK_PROBLEM : CHECK_OK, stale ? CHANGED_COST : NULL,
                stale ? "headstart refresh" : NULL,
                "%s: %llu of %llu files have changed since it was planned", name, f->changed, f->n);
 }
 
+/* What is wrong with packs of one kind. */
+typedef struct PackFault {
+    const char *name, *cost, *remedy, *found;
+} PackFault;
+
+static const PackFault unusable = {"packs", "they are not replayed", "headstart plan",
+                                   "cannot be used"};
+static const PackFault outdated = {"freshness", CHANGED_COST, "headstart refresh", "out of date"};
+
 /* Adds the packs of `owners` that were not named, and a check with CHECK_OK if all n packs are
- * good. `bad` says what is wrong with each of the n_bad packs. */
-static void add_rest(Checks *checks, const char *name, const char *owners, size_t n, size_t n_bad,
-                     const char *bad, const char *remedy)
+ * good. n_bad packs have the fault. */
+static void add_rest(Checks *checks, const PackFault *fault, const char *owners, size_t n,
+                     size_t n_bad)
 {
     size_t n_further = n_bad > NAMED_MAX ? n_bad - NAMED_MAX : 0;
 
     if (n_further > 0)
-        checks_add(checks, name, CHECK_PROBLEM, NULL, remedy, "%zu further pack%s of %s: %s",
-                   n_further, text_plural_s(n_further), owners, bad);
+        checks_add(checks, fault->name, CHECK_PROBLEM, fault->cost, fault->remedy,
+                   "%zu further pack%s of %s: %s", n_further, text_plural_s(n_further), owners,
+                   fault->found);
     else if (n > 0 && n_bad == 0)
-        checks_add(checks, name, CHECK_OK, NULL, NULL, "%zu checked pack%s of %s", n,
+        checks_add(checks, fault->name, CHECK_OK, NULL, NULL, "%zu checked pack%s of %s", n,
                    text_plural_s(n), owners);
 }
 
@@ -175,8 +199,8 @@ static void check_user_packs(Checks *checks, const Context *c, int state_fd, Pro
         if (is_stale(&f) && n_stale++ < NAMED_MAX)
             add_freshness(checks, name, &f);
     }
-    add_rest(checks, "packs", "users", users.n, n_bad, "cannot be used", "headstart plan");
-    add_rest(checks, "freshness", "users", n_compared, n_stale, "out of date", "headstart refresh");
+    add_rest(checks, &unusable, "users", users.n, n_bad);
+    add_rest(checks, &outdated, "users", n_compared, n_stale);
 }
 
 /* Checks that the launch sets can be used. */
@@ -199,7 +223,7 @@ static void check_launch_packs(Checks *checks, const Context *c, int state_fd, P
         if (read_pack(state_fd, e->d_name, &p) < 0 && n_bad++ < NAMED_MAX)
             checks_add_bad_pack(checks, c, e->d_name, "the application is not replayed", p.reason);
     }
-    add_rest(checks, "packs", "applications", n, n_bad, "cannot be used", "headstart plan");
+    add_rest(checks, &unusable, "applications", n, n_bad);
 }
 
 void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,

@@ -8,6 +8,7 @@
 #include "base/rooted.h"
 #include "base/text.h"
 #include "config-paths.h"
+#include "state/device-store.h"
 #include "state/refresh-request.h"
 #include "state/rerecord.h"
 #include "state/state.h"
@@ -77,7 +78,7 @@ static void check_harm(Checks *checks, const Benefits *b)
 {
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         if (b->stages[s].harmful)
-            checks_add(checks, "benefit", CHECK_NOTE, NULL, HARM_REMEDY,
+            checks_add(checks, "benefit", CHECK_NOTE, "it is not replayed", HARM_REMEDY,
                        "replay made each %s at least %.0f %% longer and is switched off",
                        stage_to_string(s), -100 * b->stages[s].evidence.saved_high);
 }
@@ -155,6 +156,26 @@ void checks_add_history(Checks *checks, const Context *c, int state_fd)
     }
 }
 
+static void add_bad_model(Checks *checks, const Context *c, const char *reason)
+{
+    checks_add(checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
+               "%s/" STATE_MODEL " cannot be used: %s", c->state, reason);
+}
+
+void checks_add_model(Checks *checks, const Context *c, int state_fd, uint64_t *ret_n_learned)
+{
+    int r = state_peek_model(state_fd, ret_n_learned);
+
+    if (r < 0 && r != -ENOENT)
+        add_bad_model(checks, c, r == -ENODATA ? "not a headstart model" : error_text(r));
+}
+
+void checks_add_bad_devices(Checks *checks, const Context *c, const char *reason)
+{
+    checks_add(checks, "devices", CHECK_NOTE, "the devices are measured again", "headstart plan",
+               "%s/" STATE_DEVICES " cannot be used: %s", c->state, reason);
+}
+
 /* --- slower checks ---------------------------------------------------------------------------- */
 
 static void check_model(Checks *checks, const Context *c, int state_fd)
@@ -166,9 +187,17 @@ static void check_model(Checks *checks, const Context *c, int state_fd)
     if (r >= 0)
         checks_add(checks, "model", CHECK_OK, NULL, NULL, "learned traces: %zu", m->n_learned);
     else if (r != -ENOENT)
-        checks_add(checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
-                   "%s/" STATE_MODEL " cannot be used: %s", c->state,
-                   error ? error : error_text(r));
+        add_bad_model(checks, c, error ? error : error_text(r));
+}
+
+static void check_devices(Checks *checks, const Context *c, int state_fd)
+{
+    _cleanup_device_store_ DeviceStore store = {0};
+    _cleanup_free_ char *error = NULL;
+    int r = state_load_devices(state_fd, &store, &error);
+
+    if (r < 0)
+        checks_add_bad_devices(checks, c, error ? error : error_text(r));
 }
 
 static void check_control(Checks *checks, const Context *c, const Benefits *b)
@@ -214,10 +243,12 @@ void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const S
     if (state_fd < 0)
         return;
     check_model(checks, c, state_fd);
+    check_devices(checks, c, state_fd);
     checks_add_pack_files(checks, c, state_fd, packs, progress);
     checks_add_history(checks, c, state_fd);
     if (b->history.n_bad > 0)
-        checks_add(checks, "history", CHECK_NOTE, "these sessions are not compared", NULL,
+        checks_add(checks, "history", CHECK_NOTE, "these sessions are not compared",
+                   "none: headstart skips the lines",
                    "%zu line%s of %s/" HISTORY_FILE " cannot be used", b->history.n_bad,
                    text_plural_s(b->history.n_bad), c->state);
     check_control(checks, c, b);

@@ -3,7 +3,8 @@
 
 /* Checks what may keep headstart from helping on this machine. Each check says in plain words what
  * was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart status`
- * shows the checks of checks_add_state() whose result is not CHECK_OK. */
+ * shows those of checks_add_state(), checks_add_model() and checks_add_user_pack() whose result is
+ * not CHECK_OK. */
 
 #include "command/cli.h"
 #include "command/progress.h"
@@ -86,6 +87,23 @@ void checks_add_history(Checks *checks, const Context *c, int state_fd);
 void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,
                          const char *reason);
 
+/* `headstart status` reads the login packs of so many users: those with the newest packs. A machine
+ * may have thousands of users, and the command must answer at once. */
+#define CHECK_USERS_SHOWN 8U
+
+/* Reads the head of a user's login pack, because reading the whole packs of CHECK_USERS_SHOWN users
+ * would take most of the time of `headstart status`; `headstart doctor` checks them whole. Returns
+ * 1, 0 if there is none, or an error for which it has added the problem (checks-packs.c). */
+int checks_add_user_pack(Checks *checks, const Context *c, int state_fd, uint32_t uid,
+                         PackHeader *ret);
+
+/* Reads the head of the model. Adds a problem if it cannot be used. Sets *ret_n_learned to the
+ * number of traces in it, or leaves it unchanged (checks-state.c). */
+void checks_add_model(Checks *checks, const Context *c, int state_fd, uint64_t *ret_n_learned);
+
+/* Adds that the file of devices cannot be used for that reason (checks-state.c). */
+void checks_add_bad_devices(Checks *checks, const Context *c, const char *reason);
+
 /* Checks that the packs for everyone can be used (checks-packs.c). */
 void checks_add_packs(Checks *checks, const Context *c, int state_fd, const StagePacks *packs);
 
@@ -94,7 +112,7 @@ void checks_add_packs(Checks *checks, const Context *c, int state_fd, const Stag
 void checks_add_pack_files(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
                            Progress *progress);
 
-/* Makes the slower checks: the model, packs against the files on the disk, the history, and control
- * sessions. */
+/* Makes the slower checks: the model, the file of devices, packs against the files on the disk, the
+ * history, and control sessions. */
 void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const StagePacks *packs,
                          const Benefits *b, Progress *progress);

@@ -172,7 +172,13 @@ no_replay() {
     off() { hs status --json=short | jq -c '[.benefit[].off_reason, .launches.off_reason]'; }
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
     mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
+    # An interval that contains zero is no lack of sessions.
+    boots 40 10 10 >"$HS_STATE/history.jsonl"
+    run -0 hs report
+    [[ $output == *"<h1>headstart was not shown to save time here.</h1>"*"does not lie above zero"* && $output != *"too early"* ]]
     boots 3 10 6 >"$HS_STATE/history.jsonl"
+    run -0 hs report
+    [[ $output == *"<h1>It is too early to say what headstart saves here.</h1>"*"are enough for an interval"* ]]
     no_replay boot.pack gate fastest
     run -0 hs status
     [[ $output == *"Boot: not enough sessions yet (1 with replay, 1 without; 8 and 2 are enough)"* ]]
@@ -236,6 +242,57 @@ no_replay() {
     [[ $output == *"Not compared because: no other session with replay"* ]]
     refused 2 "the history has boots and logins" history --stage=session
     refused 2 "not a number" history --limit=x
+}
+
+# on_terminal COLUMNS ARGUMENT…: runs headstart on a terminal of that width, and prints what it prints.
+on_terminal() {
+    LC_ALL=C.UTF-8 TERM=xterm NO_COLOR=1 script -qec \
+        "stty cols $1; $(printf '%q ' "$HEADSTART" --state="$HS_STATE" "${@:2}")" /dev/null </dev/null | tr -d '\r'
+}
+
+# fits COLUMNS: checks that no line of the input is longer.
+fits() {
+    local width
+    width=$(LC_ALL=C.UTF-8 wc -L)
+    echo "# $1 columns: $width"
+    ((width <= $1))
+}
+
+@test "tables: a terminal that is too narrow shows fewer columns and shortened texts, a pipe shows all" {
+    local columns header
+    need_command script
+    "$CHECK_BENEFIT" make 1 150 >"$HS_STATE/history.jsonl"
+    "$CHECK_BENEFIT" make-launches 1 150 >"$HS_STATE/launches.jsonl"
+    for columns in 70 80 100; do
+        on_terminal $columns history --limit=0 >"$HS_TMP/$columns"
+        fits $columns <"$HS_TMP/$columns"
+        on_terminal $columns history --launches --limit=0 >"$HS_TMP/launches-$columns"
+        fits $columns <"$HS_TMP/launches-$columns"
+        [ "$(wc -l <"$HS_TMP/$columns")" -eq 151 ]
+    done
+    header() { head -n 1 "$HS_TMP/$1" | tr -s ' ' | sed 's/^ //; s/ $//'; }
+    [ "$(header 80)" = "WHEN STAGE UID TOOK REPLAY NOT COMPARED" ]
+    [[ $(header 100) == *" HITS PER NOT COMPARED" && $(header 100) != *MISSES* ]]
+    [ "$(header launches-80)" = "WHEN TOOK REPLAYED NOT COMPARED APPLICATION" ]
+    grep -q "first session after.*…" "$HS_TMP/100"
+    # The end of a path says more than its beginning.
+    grep -qE " …?/?[a-z/]*gains *$" "$HS_TMP/launches-80"
+    # A wide terminal and a pipe show all.
+    diff <(on_terminal 250 history --limit=0) <(LC_ALL=C.UTF-8 hs history --limit=0)
+    [[ $(hs history | head -n 1) == *"REPLAY"*"FROM DISK"*"HITS"*"WASTE"*"MISSES"*"PER"*"NOT COMPARED"* ]]
+    # Of starts, too, the table says how hits and waste were observed.
+    jq -c '.usage = "per-file" | .hit_bytes = 4096' "$HS_STATE/launches.jsonl" >"$HS_TMP/launches"
+    cp "$HS_TMP/launches" "$HS_STATE/launches.jsonl"
+    [[ $(hs history --launches | head -n 1) == *"HITS"*"WASTE"*"MISSES"*"PER"*"NOT COMPARED"* ]]
+    [ "$(hs history --launches | grep -c " 4.0K .* file ")" -eq 20 ]
+    # The tables of status fit as well.
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HS_TMP/root/run/headstart"
+    echo '{"policy":"concurrent","outcome":"done","files":1234,"held_usec":1234567,"hold_end":"deadline","start_boottime_usec":1234567,
+        "duration_usec":1234567,"data_bytes":123456789,"metadata_bytes":1234567,"skipped":{"gone":12}}' >"$HS_TMP/root/run/headstart/replay-boot.json"
+    "$HS_BUILD/tests/tools/tool-mkpack" --stage=boot --policy=off --reason=configured "$HS_STATE/boot.pack" </dev/null
+    on_terminal 80 status | sed -n '/^Replayed in this boot/,/^What is wrong/p' | tee /dev/stderr | fits 80
+    [[ $(on_terminal 80 status) == *"TOOK"*"FILES"*"DATA"$'\n'* && $(on_terminal 120 status) == *"SKIPPED"* ]]
 }
 
 @test "every number of status and history on starts equals that of an independent computation" {
@@ -408,11 +465,12 @@ planned() {
     run -0 hs doctor --json=short
     jq -e 'all(.[]; .result != "problem") and any(.[]; .check == "scheduler" and .result == "ok")' <<<"$output"
 
-    # result CHECK RESULT: checks that doctor has this result and a remedy for the check, and that a
-    # problem sets the exit status.
+    # result CHECK RESULT: checks that doctor has this result for the check, that everything that is not well has a cost and
+    # a remedy, and that a problem sets the exit status.
     result() {
         run "-$([ "$2" = problem ] && echo 1 || echo 0)" hs doctor --json=short
-        jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r and (.remedy != null))' <<<"$output"
+        jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r) and
+            all(.[]; .result == "ok" or (.cost != null and .remedy != null))' <<<"$output"
     }
     echo '[none] mq-deadline' >"$root/sys/dev/block/8:2/queue/scheduler"
     result scheduler note
@@ -427,6 +485,8 @@ planned() {
     jq -e 'any(.[]; .check == "mounts" and .result == "ok" and (.found | contains("2 filesystems")))' <<<"$output"
     echo '31 30 0:50 / /home/me rw shared:1 - nfs4 server:/me rw' >>"$root/proc/self/mountinfo"
     result mounts note
+    echo '29 1 0:30 / / rw shared:1 - tmpfs tmpfs rw' >"$root/proc/self/mountinfo"
+    result root note
     echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
     result processes note
     echo 5.10.0 >"$root/proc/sys/kernel/osrelease"
@@ -497,6 +557,14 @@ planned() {
     run hs doctor --json=short
     jq -e '[.[] | select(.check == "benefit" and (.found | contains("switched off")))] |
         length == 1 and .[0].result == "note"' <<<"$output"
+    result benefit note
+    echo '{' >>"$HS_STATE/history.jsonl"
+    result history note
+    echo '{' >"$HS_STATE/devices.json"
+    result devices note
+    run -0 hs status
+    [[ $output == *"devices.json cannot be used: "*"headstart plan"* ]]
+    rm "$HS_STATE/devices.json"
     rm "$HS_STATE/history.jsonl"
     # early TEXT RESULT: checks what doctor finds out about the initrd. The calls below go from a
     # missing boot pack to a boot in which the initrd started headstart.
@@ -883,4 +951,9 @@ END
     metrics "$f" >"$HS_TMP/samples"
     hs status --json=short >"$HS_TMP/status.json"
     all_metrics "$HS_TMP/samples" "$HS_TMP/status.json" "$HS_STATE/history.jsonl"
+    # A problem that status shows counts, also with the model or with the pack of a user.
+    [ "$(hs metrics | sed -n 's/^headstart_problems //p')" -eq 0 ]
+    echo garbage | tee "$HS_STATE/model.json" >"$HS_STATE/login@1000.pack"
+    [ "$(hs metrics | sed -n 's/^headstart_problems //p')" -eq 2 ]
+    hs status --json=short | jq -e '.problems | map(.check) == ["model", "packs"]'
 }

@@ -163,7 +163,7 @@ plan() {
     finds() {
         run -1 hs doctor --root="$HS_MNT" --json=short
         jq -e --arg n "$1" --arg t "$2" 'any(.[]; .result == "problem" and (.found | contains($n) and contains($t)) and
-            (.remedy | startswith("headstart ")))' <<<"$output"
+            .cost != null and (.remedy | startswith("headstart ")))' <<<"$output"
     }
     doctor_ok() {
         run hs doctor --root="$HS_MNT" --json=short
