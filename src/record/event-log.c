@@ -18,6 +18,7 @@ typedef struct Head {
 } Head;
 
 struct EventLog {
+    uint64_t seed; /* of the hash */
     uint8_t *bytes;
     size_t n_bytes, allocated_bytes;
     uint32_t *offsets; /* object -> into bytes */
@@ -30,7 +31,13 @@ struct EventLog {
 
 EventLog *event_log_new(void)
 {
-    return calloc(1, sizeof(EventLog));
+    EventLog *l = calloc(1, sizeof(*l));
+
+    /* Users choose the names, and could choose thousands with one hash, which would make every
+     * lookup slow. They do not know the address. */
+    if (l)
+        l->seed = (uint64_t)(uintptr_t)l;
+    return l;
 }
 
 EventLog *event_log_free(EventLog *l)
@@ -55,9 +62,9 @@ static size_t record_size(const Head *h)
     return sizeof(Head) + h->handle_size + h->name_size + 1U;
 }
 
-static uint64_t hash_record(const Head *h)
+static uint64_t hash_record(const EventLog *l, const Head *h)
 {
-    return hash64(h, record_size(h), 0);
+    return hash64(h, record_size(h), l->seed);
 }
 
 static void put_slot(uint32_t *slots, size_t n_slots, uint64_t hash, uint32_t object)
@@ -80,7 +87,7 @@ static int grow_slots(EventLog *l)
     if (!slots)
         return -ENOMEM;
     for (uint32_t i = 0; i < l->n_objects; i++)
-        put_slot(slots, n, hash_record(head_of(l, i)), i);
+        put_slot(slots, n, hash_record(l, head_of(l, i)), i);
     free(l->slots);
     l->slots = slots;
     l->n_slots = n;
@@ -174,7 +181,7 @@ int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret
     r = grow_slots(l);
     if (r < 0)
         return r;
-    hash = hash_record(&x.head);
+    hash = hash_record(l, &x.head);
     if (find_record(l, &x, hash, ret))
         return 0;
     return add ? add_record(l, &x, hash, ret) : -ENOENT;

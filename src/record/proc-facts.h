@@ -15,8 +15,8 @@ ProcReader *proc_reader_free(ProcReader *x);
 
 typedef struct ProcFacts {
     char exe[4096];   /* path of the executable; "" for kernel threads, if the path may not be read,
-                         and if it leads, or may lead, to another file in the mount namespace of
-                         this process */
+                         if it leads, or may lead, to another file in the mount namespace of this
+                         process, and if names there may be encrypted (volume/mountinfo.h) */
     uint64_t exe_dev; /* st_dev of the executable; 0 if unknown */
     bool remote;      /* the executable lies on a filesystem that may hang, so the path must not be
                          looked up */

@@ -4,7 +4,9 @@
 
 #include "base/rooted.h"
 
-#define MOUNTINFO_SIZE_MAX (8U * 1024 * 1024)
+/* A user may have a thousand FUSE mounts (mount_max of fuse.conf(5)). The kernel writes mount
+ * point, type and source of each, with up to four characters for each of their 4,095 bytes. */
+#define MOUNTINFO_SIZE_MAX (64U * 1024 * 1024)
 
 int mount_table_read(int root_fd, MountTable *ret)
 {

@@ -5,6 +5,6 @@
 
 #include "volume/mountinfo.h"
 
-/* Reads and parses /proc/self/mountinfo below root_fd (AT_FDCWD: this process), at most 8 MiB. The
+/* Reads and parses /proc/self/mountinfo below root_fd (AT_FDCWD: this process), at most 64 MiB. The
  * caller calls mount_table_done(). Returns 0, -E2BIG, -ENOMEM, or another negative errno. */
 int mount_table_read(int root_fd, MountTable *ret);

@@ -231,20 +231,71 @@ static bool fstype_is_in_memory(const char *fstype)
     return false;
 }
 
-bool mount_table_path_is_local(const MountTable *t, const char *path)
+/* Returns true if the mount is on `from`; NULL: on no mount of the table. */
+static bool is_on(const MountTable *t, const Mount *m, const Mount *from)
 {
-    bool found = false;
+    if (from)
+        return m != from && m->parent == from->id;
+    for (size_t i = 0; i < t->n; i++)
+        if (&t->mounts[i] != m && t->mounts[i].id == m->parent)
+            return false;
+    return true;
+}
+
+/* Returns the mount on `from` that a lookup of the path enters first, or NULL. */
+static const Mount *next_mount(const MountTable *t, const Mount *from, const char *path)
+{
+    const Mount *next = NULL;
 
     for (size_t i = 0; i < t->n; i++) {
         const Mount *m = &t->mounts[i];
 
-        if (!path_is_below(path, m->target) || is_covered(t, i))
-            continue;
-        if (!fstype_is_local_block(m->fstype) && !fstype_is_in_memory(m->fstype))
-            return false;
-        found = true;
+        if (is_on(t, m, from) && path_is_below(path, m->target) &&
+            (!next || strlen(m->target) < strlen(next->target)))
+            next = m;
     }
-    return found;
+    return next;
+}
+
+/* Returns true if the function is true of every mount on the way to the path, and if there is one.
+ * Follows the lookup from mount to mount. Users may make a thousand mounts, one on another, so all
+ * mounts must not be compared with each other for each mount on the way. */
+static bool is_all_the_way(const MountTable *t, const char *path, bool (*is)(const char *fstype))
+{
+    const Mount *m = next_mount(t, NULL, path), *next;
+
+    /* The number of steps is bounded, in case parents form a circle. */
+    for (size_t i = 0; m && i < t->n; i++, m = next) {
+        next = next_mount(t, m, path);
+        if (next && strcmp(next->target, m->target) == 0)
+            continue; /* `next` covers `m` */
+        if (!is(m->fstype))
+            return false;
+        if (!next)
+            return true;
+    }
+    return false;
+}
+
+static bool fstype_is_local(const char *fstype)
+{
+    return fstype_is_local_block(fstype) || fstype_is_in_memory(fstype);
+}
+
+bool mount_table_path_is_local(const MountTable *t, const char *path)
+{
+    return is_all_the_way(t, path, fstype_is_local);
+}
+
+static bool fstype_hides_no_names(const char *fstype)
+{
+    return strcmp(fstype, "fuse") != 0 && strncmp(fstype, "fuse.", 5) != 0 &&
+           strcmp(fstype, "ecryptfs") != 0;
+}
+
+bool mount_table_path_may_be_encrypted(const MountTable *t, const char *path)
+{
+    return !is_all_the_way(t, path, fstype_hides_no_names);
 }
 
 uint64_t mount_subvolume_id(const Mount *m)

@@ -352,6 +352,21 @@ steady() {
     [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
 }
 
+@test "a program on a FUSE filesystem, which may encrypt names, is not named in the model" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    mkdir "$HS_MNT/vault"
+    "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P sleep)" "$HS_MNT/vault" >"$HS_TMP/hung" 3>&- &
+    # When the server of the mount is gone, the mount can be unmounted.
+    hs_defer umount -l "$HS_MNT/vault"
+    hs_defer hs_kill $!
+    hs_wait 10 grep -q mounted "$HS_TMP/hung"
+    session_start
+    "$HS_MNT/vault/program" 2
+    habit
+    session_stop
+    jq -e '.chains.names | any(endswith("/second")) and (any(contains("vault")) | not)' <(zcat -f "$HS_STATE/model.json")
+}
+
 # limit_memory BYTES: limits headstartd to this much memory (LimitDATA= of its service). Sets
 # HS_LIMIT.
 limit_memory() {

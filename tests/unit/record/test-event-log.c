@@ -4,11 +4,14 @@
 
 #include "record/event-log.h"
 
+#include "base/hash.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -226,12 +229,44 @@ static void test_spread(void **state)
     event_log_free(l);
 }
 
+/* A user who knows the hash chooses names that would all have one hash without a seed: a product of
+ * XXH3 is 0 if one of its factors is, and eight bytes of a name can be this factor. */
+static void test_chosen_names(void **state)
+{
+    enum { NAMES = 40000 };
+    static const char zero[] = "\xb8\x08\x46\x74\xf7\x43\x24\x8e";
+    uint8_t bytes[2][64] = {{0}};
+    EventLog *l = event_log_new();
+    clock_t start = clock();
+    uint32_t first = 0, number = 0;
+
+    memcpy(bytes[0] + 32, zero, 8);
+    memcpy(bytes[1] + 32, zero, 8);
+    memcpy(bytes[0] + 40, "00000001", 8);
+    memcpy(bytes[1] + 40, "00000002", 8);
+    assert_true(hash64(bytes[0], 64, 0) == hash64(bytes[1], 64, 0));
+    assert_true(hash64(bytes[0], 64, 1) != hash64(bytes[1], 64, 1));
+    for (unsigned i = 0; i < NAMES; i++) {
+        char name[48];
+
+        /* The head of a record has 16 bytes, and so has this handle. The name has 31, and a NUL. */
+        snprintf(name, sizeof(name), "%s%08u%s", zero, i, "fifteen letters");
+        number = intern(l, object(0, "handle of a file", name));
+        if (i == 0)
+            first = number;
+    }
+    assert_int_equal(number - first, NAMES - 1);
+    assert_true(clock() - start < CLOCKS_PER_SEC);
+    event_log_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_each_once), cmocka_unit_test(test_kinds),
-            cmocka_unit_test(test_many),      cmocka_unit_test(test_limits),
-            cmocka_unit_test(test_bytes),     cmocka_unit_test(test_spread),
+            cmocka_unit_test(test_each_once),    cmocka_unit_test(test_kinds),
+            cmocka_unit_test(test_many),         cmocka_unit_test(test_limits),
+            cmocka_unit_test(test_bytes),        cmocka_unit_test(test_spread),
+            cmocka_unit_test(test_chosen_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

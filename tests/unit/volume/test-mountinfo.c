@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -211,6 +212,77 @@ static void local_paths(void **state)
     assert_false(mount_table_path_is_local(&none, "/a"));
 }
 
+/* FUSE and eCryptfs may encrypt names. */
+static void encrypted_paths(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t =
+            parsed("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                   "23 22 0:40 / /home/a rw - ecryptfs /home/.a rw\n"
+                   "24 22 0:41 / /home/b/vault rw - fuse.gocryptfs gocryptfs rw\n"
+                   "25 22 0:42 / /net rw - nfs4 server:/x rw\n"
+                   "26 25 0:43 / /net/f rw - fuse none rw\n"
+                   "27 22 8:5 / /ntfs rw - fuseblk /dev/sda5 rw\n",
+                   0);
+    _cleanup_(mount_table_done) MountTable none = {0};
+
+    assert_true(mount_table_path_may_be_encrypted(&t, "/home/a/bin/x"));
+    assert_true(mount_table_path_may_be_encrypted(&t, "/home/b/vault/x"));
+    assert_false(mount_table_path_may_be_encrypted(&t, "/home/b/x"));
+    assert_false(mount_table_path_may_be_encrypted(&t, "/net/x"));
+    assert_true(mount_table_path_may_be_encrypted(&t, "/net/f/x"));
+    assert_false(mount_table_path_may_be_encrypted(&t, "/ntfs/x"));
+    assert_true(mount_table_path_may_be_encrypted(&none, "/x"));
+}
+
+/* A mount that another one covers is not looked at: an earlier one below, or the initrd's root. */
+static void covered_mounts_are_not_on_the_way(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t = parsed("1 1 0:2 / / rw - rootfs rootfs rw\n"
+                                                      "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                                                      "23 22 0:41 / /a/b rw - nfs4 server:/x rw\n"
+                                                      "24 22 0:44 / /a rw - tmpfs none rw\n"
+                                                      "25 22 8:3 / /c rw - ext4 /dev/sda3 rw\n"
+                                                      "26 25 0:45 / /c rw - nfs4 server:/x rw\n",
+                                                      0);
+    /* Parents that form a circle. */
+    _cleanup_(mount_table_done) MountTable circle = parsed("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                                                           "22 22 8:3 / / rw - ext4 /dev/sda3 rw\n"
+                                                           "22 22 8:4 / / rw - ext4 /dev/sda4 rw\n",
+                                                           0);
+
+    assert_true(mount_table_path_is_local(&t, "/usr/bin/a"));
+    assert_true(mount_table_path_is_local(&t, "/a/b/c"));
+    assert_false(mount_table_path_is_local(&t, "/c/a"));
+    assert_false(mount_table_path_is_local(&circle, "/a"));
+}
+
+/* A user makes a thousand mounts, each on the one before. The one in the middle is remote. */
+static void a_chain_of_mounts_takes_no_time(void **state)
+{
+    enum { MOUNTS = 1000 };
+    _cleanup_(mount_table_done) MountTable t = {0};
+    char path[2 * MOUNTS + 1] = "", *text = NULL;
+    clock_t start;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    assert_non_null(f);
+    fprintf(f, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+    for (unsigned i = 0; i < MOUNTS; i++) {
+        strcat(path, "/m");
+        fprintf(f, "%u %u 0:%u / %s rw - %s none rw\n", i + 2, i + 1, i + 2, path,
+                i == MOUNTS / 2 ? "fuse.x" : "tmpfs");
+    }
+    assert_int_equal(fclose(f), 0);
+    t = parsed(text, 0);
+    free(text);
+    start = clock();
+    assert_false(mount_table_path_is_local(&t, path));
+    path[MOUNTS] = 0; /* the mount before that of FUSE */
+    assert_true(mount_table_path_is_local(&t, path));
+    assert_true(clock() - start < CLOCKS_PER_SEC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +294,9 @@ int main(void)
             cmocka_unit_test(subvolumes_are_told_apart),
             cmocka_unit_test(prefixes),
             cmocka_unit_test(local_paths),
+            cmocka_unit_test(encrypted_paths),
+            cmocka_unit_test(covered_mounts_are_not_on_the_way),
+            cmocka_unit_test(a_chain_of_mounts_takes_no_time),
             cmocka_unit_test(only_local_block_filesystems),
     };
 

@@ -5,6 +5,7 @@
 
 #include "volume/ext2-metadata.h"
 #include "volume/fstab.h"
+#include "volume/mount-table.h"
 #include "volume/presence.h"
 #include "volume/volume.h"
 
@@ -15,6 +16,8 @@
 #include <sys/stat.h>
 
 #include <cmocka.h>
+
+#include "util/root-util.h"
 
 static Volume made(const char *uuid, uint64_t mount_dev, bool removable)
 {
@@ -147,6 +150,33 @@ static void presence_follows_no_symlink(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A user can mount a thousand FUSE filesystems with long names. */
+static void the_mounts_of_users_have_room(void **state)
+{
+    enum { MOUNTS = 1000, NAME = 4095 };
+    _cleanup_(mount_table_done) MountTable t = {0};
+    TestRoot root;
+    char *text = NULL, name[4 * NAME + 1];
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    assert_non_null(f);
+    for (size_t i = 0; i < NAME; i++)
+        memcpy(name + 4 * i, "\\040", 5);
+    fprintf(f, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+    for (int i = 0; i < MOUNTS; i++)
+        fprintf(f, "%d 1 0:%d / /%s rw - fuse.%s %s rw,user_id=1000\n", i + 2, i + 2, name, name,
+                name);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(test_root_make(&root), 0);
+    test_root_put(&root, "proc/self/mountinfo", text);
+    free(text);
+    assert_int_equal(mount_table_read(root.fd, &t), 0);
+    assert_int_equal(t.n, MOUNTS + 1);
+    assert_int_equal(strlen(t.mounts[MOUNTS].source), NAME);
+    assert_int_equal(test_root_remove(&root), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +184,7 @@ int main(void)
             cmocka_unit_test(only_what_the_boot_mounts_counts),
             cmocka_unit_test(metadata_of_removable_disks_is_not_parsed),
             cmocka_unit_test(presence_follows_no_symlink),
+            cmocka_unit_test(the_mounts_of_users_have_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
