@@ -67,6 +67,7 @@ typedef struct File {
     FileState state;
     uint32_t in_flight; /* chunks in flight: the descriptor is in use */
     uint32_t left;      /* data operations that were not begun */
+    bool reading;       /* a worker has taken a data operation, which opens the file */
     uint64_t end;       /* of its last range */
     uint64_t bytes;     /* of its ranges */
     bool examined;      /* `resident` is known */
@@ -225,7 +226,7 @@ static void execute_open(Worker *w, const Operation *op)
     int fd = -EBADF;
 
     lock(x);
-    tried = file->state != FILE_UNTRIED;
+    tried = file->reading || file->state != FILE_UNTRIED;
     keep = !tried && file->left > 0 && x->n_open < x->keep_open;
     if (keep)
         x->n_open++;
@@ -237,7 +238,8 @@ static void execute_open(Worker *w, const Operation *op)
         close(fd);
     }
     lock(x);
-    note_opened(x, file, fd >= 0, why);
+    if (!tried)
+        note_opened(x, file, fd >= 0, why);
     if (keep && fd >= 0 && file->fd < 0)
         file->fd = TAKE_FD(fd);
     else if (keep)
@@ -575,6 +577,14 @@ static void execute_run(Worker *w, const Operation *operations, size_t n)
 
 /* --- workers ---------------------------------------------------------------------------------- */
 
+/* Notes that the files of these data operations are opened. Called with the lock held. */
+static void note_reading(Replay *x, const Operation *operations, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (operations[i].kind == OPERATION_DATA)
+            x->files[le32toh(x->pack->data[operations[i].index].file)].reading = true;
+}
+
 /* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
  * Returns their number; 0 if there is none left. */
 static size_t next_operations(Worker *w, Operation *ret)
@@ -601,6 +611,7 @@ static size_t next_operations(Worker *w, Operation *ret)
         q->next += n;
         w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
         q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
+        note_reading(x, ret, n);
     }
     unlock(x);
     return n;
