@@ -711,7 +711,7 @@ PY
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
     recorder_stop
-    shown '.flags == ["control session"] and .policy == "off"'
+    shown '.flags == ["control"] and .policy == "off"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
     # The replay may be unfinished.
     echo '{"stage":"boot","policy":"concurrent","outcome":"running"}' >"$HS_RUN/replay-boot.json"

@@ -423,9 +423,10 @@ replay_subvolume() {
     ) 3>&- &
     local writer=$!
     hs_defer kill $writer
-    # LeakSanitizer cannot work under a tracer.
-    run -0 env ASAN_OPTIONS=detect_leaks=0 strace -f -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
+    # LeakSanitizer cannot work under a tracer. In one file, calls of several threads would be torn.
+    run -0 env ASAN_OPTIONS=detect_leaks=0 strace -ff -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
     echo "$output"
+    cat "$trace".* >"$trace"
     [ "$(replayed .outcome)" = done ]
     # Only the root directory and `kept` were opened.
     [ "$(replayed .files)" -eq 2 ]

@@ -567,13 +567,26 @@ launched() {
     hs_wait 30 dumped ".launch | $1"
 }
 
+# launched_while JQ-EXPRESSION COMMAND…: runs the command, which reads its input, until the expression is true of the
+# counters of launches. The user of a process that has ended before its start is handled is not known.
+launched_while() {
+    local expression=$1 fifo=$HS_TMP/input input pid
+    shift
+    [ -p "$fifo" ] || mkfifo "$fifo"
+    "$@" <"$fifo" &
+    pid=$!
+    exec {input}>"$fifo"
+    launched "$expression"
+    exec {input}>&-
+    wait "$pid" || true
+}
+
 @test "launch: the set of an application is read when it starts, without a prediction" {
     learned_starts
     session_start
     drop_caches
     # This start reads none of the files in data/b, which earlier starts have read.
-    as_user /bin/second --version >/dev/null
-    launched '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000'
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000' as_user /bin/second nothing
     session_stop
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
@@ -584,8 +597,7 @@ launched() {
 # fails if a reclaimer has dropped a part of the set before this start.
 starts_in_memory() {
     find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
-    as_user /bin/second --version >/dev/null
-    launched ".n_starts == $1"
+    launched_while ".n_starts == $1" as_user /bin/second nothing
     dumped '.launch.n_resident >= 1'
 }
 
@@ -602,20 +614,6 @@ starts_in_memory() {
     [ -z "$output" ]
     [ "$(stat -c %a "$HS_STATE")" = 700 ]
     session_stop
-}
-
-# launched_while JQ-EXPRESSION COMMAND…: runs the command, which reads its input, until the expression is true of the
-# counters of launches. The user of a process that has ended before its start is handled is not known.
-launched_while() {
-    local expression=$1 fifo=$HS_TMP/input input pid
-    shift
-    [ -p "$fifo" ] || mkfifo "$fifo"
-    "$@" <"$fifo" &
-    pid=$!
-    exec {input}>"$fifo"
-    launched "$expression"
-    exec {input}>&-
-    wait "$pid" || true
 }
 
 @test "launch: at the first start samples do not show that all of the set is in memory" {
@@ -700,12 +698,11 @@ touched_after() {
     run ! grep -q "/data/b/[23]" < <(cat_packs "$HS_STATE"/launch-*.pack)
     session_start
     drop_caches
-    as_user /bin/second --version >/dev/null
-    launched '.n_replayed == 1 and .read_bytes > 3000000'
+    launched_while '.n_replayed == 1 and .read_bytes > 3000000' as_user /bin/second nothing
     # User 1002 has no set, so the set for everybody is read.
     drop_caches
-    chroot --userspec=1002:1002 "$HS_MNT" /bin/second --version >/dev/null
-    launched '.n_replayed == 2 and .read_bytes > 4500000'
+    launched_while '.n_replayed == 2 and .read_bytes > 4500000' \
+        chroot --userspec=1002:1002 "$HS_MNT" /bin/second nothing
     session_stop
 }
 
