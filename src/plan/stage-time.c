@@ -15,6 +15,10 @@
  * begins with 16 KiB and doubles up to 128 KiB. This value is half of the largest window. */
 #define READ_AHEAD UINT64_C(65536)
 
+/* The largest part of a range that the stage reads at once: the largest window of read-ahead.
+ * Replay may come to the rest of the range before the stage does. */
+#define PART UINT64_C(131072)
+
 /* The largest request of replay. */
 #define REPLAY_REQUEST UINT64_C(1048576)
 
@@ -72,22 +76,27 @@ static double serve(Device *d, double at, uint64_t place, uint64_t length)
 /* The reads of the stage in their order. */
 typedef struct Sequence {
     const StageFacts *f;
-    uint32_t *order; /* into f->reads */
-    double *think;   /* computing time before each read; n_reads + 1 values: the last is the time
-                        after all reads */
+    StageRead *parts; /* f->reads, divided into parts of at most PART bytes */
+    uint32_t *read;   /* part -> the read that it belongs to */
+    size_t n;
+    uint32_t *order; /* into parts, by first use */
+    double *think;   /* computing time before each part; n + 1 values: the last is the time after
+                        all parts */
     double overlap;
     double warm; /* sum of `think` */
 } Sequence;
 
 static void sequence_done(Sequence *s)
 {
+    free(s->parts);
+    free(s->read);
     free(s->order);
     free(s->think);
 }
 
 typedef struct Keyed {
     uint64_t first, second;
-    uint32_t read;
+    uint32_t part;
 } Keyed;
 
 static int compare_keyed(const void *a, const void *b)
@@ -98,7 +107,7 @@ static int compare_keyed(const void *a, const void *b)
         return x->first < y->first ? -1 : 1;
     if (x->second != y->second)
         return x->second < y->second ? -1 : 1;
-    return x->read < y->read ? -1 : x->read > y->read;
+    return x->part < y->part ? -1 : x->part > y->part;
 }
 
 /* Returns the k-th of a sequence of positions in [0, 1): multiples of the golden ratio, without
@@ -129,8 +138,7 @@ static usec_t last_need(const StageFacts *f)
     return last;
 }
 
-/* Returns when a reader that begins at `at` has read a range that was not prefetched. The reader
- * requests the parts of the range one after the other. */
+/* Returns when a reader that begins at `at` has read a part that was not prefetched. */
 static double read_cold(Device *d, double at, const StageRead *r)
 {
     for (uint64_t done = 0; done < r->length; done += READ_AHEAD)
@@ -139,8 +147,8 @@ static double read_cold(Device *d, double at, const StageRead *r)
     return at;
 }
 
-/* Simulates one process that makes all reads in their order and computes nothing. Stores in
- * ret_each the wait for each read, multiplied by the read's probability. Returns the sum of these
+/* Simulates one process that reads all parts in their order and computes nothing. Stores in
+ * ret_each the wait for each part, multiplied by the part's probability. Returns the sum of these
  * products, or -1 if memory runs out. */
 static double serial_usec(const Sequence *s, double *ret_each)
 {
@@ -151,8 +159,8 @@ static double serial_usec(const Sequence *s, double *ret_each)
         return -1;
     for (size_t i = 0; i < s->f->n_devices; i++)
         device_init(&devices[i], &s->f->devices[i]);
-    for (size_t k = 0; k < s->f->n_reads; k++) {
-        const StageRead *r = &s->f->reads[s->order[k]];
+    for (size_t k = 0; k < s->n; k++) {
+        const StageRead *r = &s->parts[s->order[k]];
         double end = read_cold(&devices[r->device], now, r);
 
         ret_each[k] = (end - now) * r->probability;
@@ -162,17 +170,17 @@ static double serial_usec(const Sequence *s, double *ret_each)
     return sum;
 }
 
-/* Distributes the computing time of the stage over its reads. The share before a read is
- * proportional to the time between the first use of the previous read and that of this read, less
- * the wait for the previous read. */
-static void distribute_think(Sequence *s, const Keyed *by_need, const double *each)
+/* Distributes the computing time of the stage over its parts. The share before a part is
+ * proportional to the time between the use of the previous part and that of this part, less the
+ * wait for the previous part. */
+static void distribute_think(Sequence *s, const Keyed *by_use, const double *each)
 {
-    size_t n = s->f->n_reads;
+    size_t n = s->n;
     double sum = 0;
 
     for (size_t k = 0; k <= n; k++) {
-        double since = k > 0 ? (double)by_need[k - 1].first : 0;
-        double until = k < n ? (double)by_need[k].first : (double)MAX(s->f->ready, (usec_t)since);
+        double since = k > 0 ? (double)by_use[k - 1].first : 0;
+        double until = k < n ? (double)by_use[k].first : (double)MAX(s->f->ready, (usec_t)since);
 
         s->think[k] = fmax(until - since - (k > 0 ? each[k - 1] * s->overlap : 0), 0) + 1;
         sum += s->think[k];
@@ -206,23 +214,57 @@ static void split_time(Sequence *s, double serial)
     s->overlap = serial > 0 ? (ready - s->warm) / serial : 0;
 }
 
+static size_t count_parts(const StageFacts *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n_reads; i++)
+        n += MAX((f->reads[i].length + PART - 1) / PART, 1U);
+    return n;
+}
+
+/* Divides the reads into parts. Stores when each part is needed: the stage needs all parts of a
+ * read at the same time. */
+static void split_reads(Sequence *s, Keyed *keys)
+{
+    const StageFacts *f = s->f;
+    usec_t last = last_need(f);
+
+    for (size_t i = 0; i < f->n_reads; i++) {
+        uint64_t done = 0;
+
+        do {
+            StageRead part = f->reads[i];
+
+            part.length = MIN(part.length - done, PART);
+            if (part.place != PHYSICAL_UNKNOWN)
+                part.place += done;
+            done += part.length;
+            keys[s->n] = (Keyed){need_of(f, i, last), 0, (uint32_t)s->n};
+            s->read[s->n] = (uint32_t)i;
+            s->parts[s->n++] = part;
+        } while (done < f->reads[i].length);
+    }
+}
+
 static int sequence_make(const StageFacts *f, Sequence *ret)
 {
+    size_t n = count_parts(f);
     _cleanup_(sequence_done) Sequence s = {.f = f};
-    _cleanup_free_ Keyed *keys = calloc(f->n_reads + 1, sizeof(Keyed));
-    _cleanup_free_ double *each = calloc(f->n_reads + 1, sizeof(double));
-    usec_t last = last_need(f);
+    _cleanup_free_ Keyed *keys = calloc(n + 1, sizeof(Keyed));
+    _cleanup_free_ double *each = calloc(n + 1, sizeof(double));
     double serial;
 
-    s.order = calloc(f->n_reads + 1, sizeof(uint32_t));
-    s.think = calloc(f->n_reads + 1, sizeof(double));
-    if (!keys || !each || !s.order || !s.think)
+    s.parts = calloc(n + 1, sizeof(StageRead));
+    s.read = calloc(n + 1, sizeof(uint32_t));
+    s.order = calloc(n + 1, sizeof(uint32_t));
+    s.think = calloc(n + 1, sizeof(double));
+    if (!keys || !each || !s.parts || !s.read || !s.order || !s.think)
         return -ENOMEM;
-    for (size_t i = 0; i < f->n_reads; i++)
-        keys[i] = (Keyed){need_of(f, i, last), 0, (uint32_t)i};
-    qsort(keys, f->n_reads, sizeof(Keyed), compare_keyed);
-    for (size_t i = 0; i < f->n_reads; i++)
-        s.order[i] = keys[i].read;
+    split_reads(&s, keys);
+    qsort(keys, n, sizeof(Keyed), compare_keyed);
+    for (size_t i = 0; i < n; i++)
+        s.order[i] = keys[i].part;
     serial = serial_usec(&s, each);
     if (serial < 0)
         return -ENOMEM;
@@ -237,23 +279,27 @@ static int sequence_make(const StageFacts *f, Sequence *ret)
 
 #define NOT_READ (-1.0)
 
+/* More requests than this are never in flight next to a reader. */
+#define WINDOW_REQUESTS 256U
+
 typedef struct Stream {
-    uint32_t *queue; /* into f->reads: metadata, then data */
+    uint32_t *queue; /* into parts: metadata, then data */
     size_t n, next;
     size_t n_metadata;
     double begin;      /* no request is made before this time */
     double data_begin; /* no request for data is made before this time; 0: not known yet */
-    uint64_t part;     /* bytes of the next read that were already requested */
     uint64_t left;     /* bytes of the queue that were not requested yet */
     double done;       /* end of the last request so far */
-    double last;       /* when the last request can be submitted, if nobody else reads */
+    double ends[WINDOW_REQUESTS]; /* ring of the ends of the newest requests */
+    size_t n_requests;
+    double last; /* when the last request can be submitted, if nobody else reads */
 } Stream;
 
 typedef struct Timeline {
     const Sequence *s;
     Device *devices;
     Stream *streams;
-    double *resident; /* read -> when it is in memory, or NOT_READ */
+    double *resident; /* part -> when it is in memory, or NOT_READ */
     bool beside;      /* the reader runs next to replay */
 } Timeline;
 
@@ -268,16 +314,15 @@ static void timeline_done(Timeline *m)
 
 static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t bin)
 {
-    const StageFacts *f = m->s->f;
     Stream *s = &m->streams[device];
-    _cleanup_free_ Keyed *keys = calloc(f->n_reads + 1, sizeof(Keyed));
+    _cleanup_free_ Keyed *keys = calloc(m->s->n + 1, sizeof(Keyed));
     size_t n = 0;
 
-    s->queue = calloc(f->n_reads + 1, sizeof(uint32_t));
+    s->queue = calloc(m->s->n + 1, sizeof(uint32_t));
     if (!keys || !s->queue)
         return -ENOMEM;
-    for (size_t i = 0; i < f->n_reads; i++) {
-        const StageRead *r = &f->reads[i];
+    for (size_t i = 0; i < m->s->n; i++) {
+        const StageRead *r = &m->s->parts[i];
         uint64_t group = 0;
 
         if (r->device != device || (metadata_only && !r->metadata))
@@ -290,7 +335,7 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
     }
     qsort(keys, n, sizeof(Keyed), compare_keyed);
     for (size_t i = 0; i < n; i++)
-        s->queue[i] = keys[i].read;
+        s->queue[i] = keys[i].part;
     s->n = n;
     return 0;
 }
@@ -317,11 +362,11 @@ static int timeline_make(Timeline *m, const Sequence *s, bool metadata_only, use
             .s = s,
             .devices = calloc(f->n_devices + 1, sizeof(Device)),
             .streams = calloc(f->n_devices + 1, sizeof(Stream)),
-            .resident = calloc(f->n_reads + 1, sizeof(double)),
+            .resident = calloc(s->n + 1, sizeof(double)),
     };
     if (!m->devices || !m->streams || !m->resident)
         return -ENOMEM;
-    for (size_t i = 0; i < f->n_reads; i++)
+    for (size_t i = 0; i < s->n; i++)
         m->resident[i] = NOT_READ;
     for (uint32_t i = 0; r >= 0 && i < f->n_devices; i++) {
         device_init(&m->devices[i], &f->devices[i]);
@@ -334,23 +379,34 @@ static int timeline_make(Timeline *m, const Sequence *s, bool metadata_only, use
     return r;
 }
 
-/* Skips reads that the stage itself has made: replay does not request them again. */
+/* Skips parts that the stage itself has read: replay does not request them again. */
 static void skip_resident(Timeline *m, Stream *s)
 {
-    while (s->next < s->n && s->part == 0 && m->resident[s->queue[s->next]] != NOT_READ)
+    while (s->next < s->n && m->resident[s->queue[s->next]] != NOT_READ)
         s->next++;
 }
 
-/* Returns when so little is in flight that replay may make its next request. */
+/* Returns when so little is in flight that replay may make its next request. Next to a reader,
+ * replay keeps a window of requests in the queue of a device that serves them in the order of
+ * arrival. The queue of a disk that seeks is in another order; there replay makes a request when
+ * the disk is free. */
 static double window_opens(const Timeline *m, uint32_t device)
 {
     const Device *d = &m->devices[device];
     const DeviceEngine *engine = m->s->f->devices[device].engine;
-    double slot = d->slots[next_slot(d)];
+    const Stream *s = &m->streams[device];
+    double slot = d->slots[next_slot(d)], bytes, requests = 0;
+    size_t window;
 
     if (!m->beside || !engine)
         return slot;
-    return fmax(slot, d->link_free - (double)engine->beside_bytes / d->p->rate_bytes_per_usec);
+    bytes = d->link_free - (double)engine->beside_bytes / d->p->rate_bytes_per_usec;
+    if (d->p->seek_max_usec > 0)
+        return fmax(slot, bytes);
+    window = MIN(engine->beside_requests, WINDOW_REQUESTS);
+    if (s->n_requests >= window)
+        requests = s->ends[(s->n_requests - window) % WINDOW_REQUESTS];
+    return fmax(bytes, requests);
 }
 
 /* Returns when the stream can make its next request, or INFINITY if it has none left. */
@@ -373,22 +429,32 @@ static double stream_ready(Timeline *m, uint32_t device)
     return fmax(begin, window_opens(m, device));
 }
 
-/* Returns the number of reads, from the next one of the queue on, that replay joins to one request,
- * and stores their length: data that lies together on the device. 1 if there is nothing to join. */
+/* Replay joins the parts of one read, and data that lies together on the device. */
+static bool are_joined(const Sequence *s, uint32_t part, uint32_t next)
+{
+    const StageRead *a = &s->parts[part], *b = &s->parts[next];
+
+    if (s->read[part] == s->read[next])
+        return next == part + 1;
+    return !a->metadata && !b->metadata && a->place != PHYSICAL_UNKNOWN &&
+           b->place == a->place + a->length;
+}
+
+/* Returns the number of parts, from the next one of the queue on, that replay joins to one request,
+ * and stores their length. */
 static size_t count_joined(const Timeline *m, const Stream *s, uint64_t *ret_length)
 {
-    const StageRead *reads = m->s->f->reads, *last = &reads[s->queue[s->next]];
-    uint64_t length = last->length;
+    uint64_t length = m->s->parts[s->queue[s->next]].length;
     size_t n = 1;
 
-    for (size_t i = s->next + 1; i < s->n && !last->metadata && s->part == 0; i++, n++) {
-        const StageRead *r = &reads[s->queue[i]];
+    for (; s->next + n < s->n; n++) {
+        uint32_t part = s->queue[s->next + n];
+        uint64_t more = m->s->parts[part].length;
 
-        if (last->place == PHYSICAL_UNKNOWN || r->place != last->place + last->length ||
-            length + r->length > REPLAY_REQUEST || m->resident[s->queue[i]] != NOT_READ)
+        if (!are_joined(m->s, s->queue[s->next + n - 1], part) || length + more > REPLAY_REQUEST ||
+            m->resident[part] != NOT_READ)
             break;
-        length += r->length;
-        last = r;
+        length += more;
     }
     *ret_length = length;
     return n;
@@ -413,19 +479,13 @@ static void note_last(const StageFacts *f, uint32_t device, bool metadata, uint6
 static void stream_submit(Timeline *m, uint32_t device, double at)
 {
     Stream *s = &m->streams[device];
-    const StageRead *r = &m->s->f->reads[s->queue[s->next]];
+    const StageRead *r = &m->s->parts[s->queue[s->next]];
     uint64_t length;
     size_t n = count_joined(m, s, &length);
 
-    length = MIN(length - s->part, REPLAY_REQUEST);
-    s->done = fmax(s->done,
-                   serve(&m->devices[device], at,
-                         r->place == PHYSICAL_UNKNOWN ? r->place : r->place + s->part, length));
+    s->done = fmax(s->done, serve(&m->devices[device], at, r->place, length));
+    s->ends[s->n_requests++ % WINDOW_REQUESTS] = s->done;
     note_last(m->s->f, device, r->metadata, length, s);
-    s->part += length;
-    if (s->part < r->length)
-        return;
-    s->part = 0;
     for (size_t end = s->next + n; s->next < end; s->next++)
         m->resident[s->queue[s->next]] = s->done;
 }
@@ -460,38 +520,26 @@ static double all_submitted(const Timeline *m)
     return last;
 }
 
-/* If replay has begun this read, requests the rest of it now: from now on the kernel reads it for
- * replay and for the reader. */
-static void finish_begun(Timeline *m, uint32_t read, double now)
-{
-    uint32_t device = m->s->f->reads[read].device;
-    Stream *s = &m->streams[device];
-
-    while (s->part > 0 && s->queue[s->next] == read)
-        stream_submit(m, device, now);
-}
-
 /* Simulates the reader from `now` on; returns when it is done. */
 static double play_reader(Timeline *m, double now)
 {
-    const StageFacts *f = m->s->f;
+    const Sequence *s = m->s;
 
-    for (size_t k = 0; k < f->n_reads; k++) {
-        uint32_t read = m->s->order[k];
-        const StageRead *r = &f->reads[read];
+    for (size_t k = 0; k < s->n; k++) {
+        uint32_t part = s->order[k];
+        const StageRead *r = &s->parts[part];
         double end;
 
-        now += m->s->think[k];
+        now += s->think[k];
         advance_streams(m, now);
-        finish_begun(m, read, now);
-        if (m->resident[read] == NOT_READ) {
+        if (m->resident[part] == NOT_READ) {
             end = read_cold(&m->devices[r->device], now, r);
-            m->resident[read] = end;
-            now += (end - now) * r->probability * m->s->overlap;
-        } else if (m->resident[read] > now)
-            now += (m->resident[read] - now) * r->probability;
+            m->resident[part] = end;
+            now += (end - now) * r->probability * s->overlap;
+        } else if (m->resident[part] > now)
+            now += (m->resident[part] - now) * r->probability;
     }
-    return now + m->s->think[f->n_reads];
+    return now + s->think[s->n];
 }
 
 static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, usec_t *ret_usec,
@@ -517,7 +565,7 @@ static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, 
 
 static double cold_usec(const Sequence *s)
 {
-    _cleanup_free_ double *each = calloc(s->f->n_reads + 1, sizeof(double));
+    _cleanup_free_ double *each = calloc(s->n + 1, sizeof(double));
     double serial = each ? serial_usec(s, each) : -1;
 
     return serial < 0 ? -1 : s->f->ready > 0 ? (double)s->f->ready : s->warm + serial * s->overlap;
@@ -539,7 +587,7 @@ static const unsigned holds_percent[] = {10, 20, 30, 40, 50, 60, 70, 80, 90};
 
 static size_t stride_of(const Sequence *s)
 {
-    return s->f->n_reads > READS_MANY ? 4 : 1;
+    return s->n > READS_MANY ? 4 : 1;
 }
 
 static bool seeks(const StageFacts *f)
@@ -615,6 +663,18 @@ static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY
 static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,
                                                POLICY_METADATA};
 
+/* Returns whether the policy is faster than the best one so far, whose time is `best`. On a disk
+ * that does not seek, a boot is held only if that gains clearly: the predicted times of `gate` and
+ * `concurrent` are close there, and a held boot leaves the processors idle. */
+static bool is_faster(const StageFacts *f, const StagePrediction *p, Policy candidate, usec_t best)
+{
+    usec_t t = p->usec[candidate];
+
+    if (t != USEC_INFINITY && candidate == POLICY_GATE && p->best == POLICY_CONCURRENT && !seeks(f))
+        t += (usec_t)((double)best * STAGE_TIME_MARGIN);
+    return t < best;
+}
+
 static void choose(const StageFacts *f, StagePrediction *p)
 {
     usec_t off = p->usec[POLICY_OFF], margin = (usec_t)((double)off * STAGE_TIME_MARGIN);
@@ -626,7 +686,7 @@ static void choose(const StageFacts *f, StagePrediction *p)
     for (size_t i = 0; i < N_CANDIDATES; i++)
         /* On a device whose readers do not disturb each other, a boot that was never measured is
          * not held, because its predicted times are only estimates. */
-        if (p->usec[candidates[i]] < best &&
+        if (is_faster(f, p, candidates[i], best) &&
             (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {
             p->best = candidates[i];
             p->reason = POLICY_REASON_FASTEST;

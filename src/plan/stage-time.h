@@ -4,18 +4,19 @@
 /* Predicts how long a stage takes under each policy, and chooses the policy with the least
  * predicted time. Pure.
  *
- * The stage is one reader. It computes for a while, reads a range, computes, and so on, in the
- * order of first use. Its computing time is the recorded time without the recorded wait for I/O. A
- * read that replay has finished takes no time. A read that replay has begun takes the time until
- * replay finishes it. The device serves any other read (plan/cost-model.h), at most READ_AHEAD
- * bytes at a time. A stage has several processes, whose waits overlap. `overlap` is the time for
- * which the stage really waits, as a share of the sum of the times of its reads. It is computed
- * from the recorded wait.
+ * The stage is one reader. It computes for a while, reads a part of a range, computes, and so on,
+ * in the order of first use. Its computing time is the recorded time without the recorded wait for
+ * I/O. A part that replay has read takes no time. A part that replay has requested takes the time
+ * until it is read. The device serves any other part (plan/cost-model.h), at most READ_AHEAD bytes
+ * at a time. A stage has several processes, whose waits overlap. `overlap` is the time for which
+ * the stage really waits, as a share of the sum of the times of its reads. It is computed from the
+ * recorded wait.
  *
  * Replay is one stream for each device. The device serves requests in the order in which they
- * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
- * first use, each bin in the order of place. The reader begins after `hold`, or earlier if replay
- * has submitted its last request by then. At that moment a window of requests is still in flight
+ * arrive. Next to the reader, replay keeps several requests in the queue of the device. Replay
+ * reads metadata in the order of place, opens the files, and reads data by bins of first use, each
+ * bin in the order of place. The reader begins after `hold`, or earlier if replay has submitted its
+ * last request by then. At that moment a window of requests is still in flight
  * (device_engine_of_class()). From then on the window is that for a stage next to replay. */
 
 #include "base/vocabulary.h"
@@ -63,7 +64,8 @@ typedef struct StagePrediction {
 
 /* Predicts all policies that suit the stage and chooses. For a stage that was measured, `off` is
  * chosen if the best policy gains less than STAGE_TIME_MARGIN of the stage's time, or less than
- * STAGE_TIME_GAIN_MIN. Returns 0 or -ENOMEM; *ret is untouched on failure. */
+ * STAGE_TIME_GAIN_MIN. On a disk that does not seek, `gate` is chosen only if it gains more than
+ * STAGE_TIME_MARGIN over `concurrent`. Returns 0 or -ENOMEM; *ret is untouched on failure. */
 int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 
 #define STAGE_TIME_MARGIN   0.05

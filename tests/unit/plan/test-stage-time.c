@@ -383,6 +383,62 @@ static void a_hold_costs_at_most_itself(void **state)
     }
 }
 
+/* Next to a reader, replay keeps its window of requests in the queue of a device that serves them
+ * in the order of arrival. The reader then finds more in memory, and makes fewer requests of its
+ * own, which are smaller and therefore cost more. */
+static void a_window_of_requests_is_in_the_queue(void **state)
+{
+    DeviceEngine engine = {.beside_bytes = 10 * MB, .beside_requests = 8};
+    Example x;
+    usec_t one, eight;
+
+    example(&x, &flash, 200, 100000, 500 * MSEC, 450 * MSEC);
+    x.device.engine = &engine;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 0, &eight, NULL), 0);
+    engine.beside_requests = 1;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 0, &one, NULL), 0);
+    assert_true(eight + eight / 10 < one);
+    /* Fewer bytes in flight have the same effect. */
+    engine = (DeviceEngine){.beside_bytes = 1, .beside_requests = 8};
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, 0, &one, NULL), 0);
+    assert_true(eight + eight / 10 < one);
+}
+
+/* A reader that waits for the first part of a large range does not read the rest of it alone:
+ * replay comes to it in the meantime. 20 MB take 200 ms. */
+static void replay_takes_over_a_range(void **state)
+{
+    DeviceEngine engine = {.beside_bytes = 2 * MB, .beside_requests = 32};
+    Example x;
+    usec_t t;
+
+    example(&x, &deep, 10, 2 * MB, 1500 * MSEC, 1400 * MSEC);
+    x.device.engine = &engine;
+    assert_int_equal(stage_time_replayed(&x.f, false, 1, 0, &t, NULL), 0);
+    assert_true(t < 290 * MSEC);
+}
+
+/* On a disk that does not seek, a boot is held only if that gains 5 %. */
+static void a_hold_must_gain_clearly(void **state)
+{
+    Example x;
+    StagePrediction p = {.usec = {[POLICY_OFF] = 2000 * MSEC,
+                                  [POLICY_METADATA] = USEC_INFINITY,
+                                  [POLICY_CONCURRENT] = 1000 * MSEC,
+                                  [POLICY_GATE] = 960 * MSEC,
+                                  [POLICY_IDLE] = USEC_INFINITY}};
+
+    example(&x, &flash, 10, 4096, 2000 * MSEC, 1000 * MSEC);
+    choose(&x.f, &p);
+    assert_int_equal(p.best, POLICY_CONCURRENT);
+    p.usec[POLICY_GATE] = 940 * MSEC;
+    choose(&x.f, &p);
+    assert_int_equal(p.best, POLICY_GATE);
+    p.usec[POLICY_GATE] = USEC_INFINITY; /* the deadline is too short */
+    choose(&x.f, &p);
+    assert_int_equal(p.best, POLICY_CONCURRENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +458,9 @@ int main(void)
             cmocka_unit_test(reads_of_unknown_place_and_need),
             cmocka_unit_test(a_faster_device_takes_no_longer),
             cmocka_unit_test(a_hold_costs_at_most_itself),
+            cmocka_unit_test(a_window_of_requests_is_in_the_queue),
+            cmocka_unit_test(replay_takes_over_a_range),
+            cmocka_unit_test(a_hold_must_gain_clearly),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
