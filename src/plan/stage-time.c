@@ -663,20 +663,24 @@ static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY
 static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,
                                                POLICY_METADATA};
 
-/* Returns whether the policy is faster than the best one so far, whose time is `best`. On a disk
- * that does not seek, a boot is held only if that gains clearly: the predicted times of `gate` and
- * `concurrent` are close there, and a held boot leaves the processors idle. */
-static bool is_faster(const StageFacts *f, const StagePrediction *p, Policy candidate, usec_t best)
+/* What a hold costs a boot on a disk that does not seek, as a share of its computing time: a held
+ * boot leaves the processors idle, and computes next to the rest of the replay afterwards. */
+#define HOLD_COST 0.125
+
+/* Returns whether the policy is faster than the best one so far, whose time is `best`. */
+static bool is_faster(const Sequence *s, const StagePrediction *p, Policy candidate, usec_t best)
 {
     usec_t t = p->usec[candidate];
 
-    if (t != USEC_INFINITY && candidate == POLICY_GATE && p->best == POLICY_CONCURRENT && !seeks(f))
-        t += (usec_t)((double)best * STAGE_TIME_MARGIN);
+    if (t != USEC_INFINITY && candidate == POLICY_GATE && p->best == POLICY_CONCURRENT &&
+        !seeks(s->f))
+        t += (usec_t)(s->warm * HOLD_COST);
     return t < best;
 }
 
-static void choose(const StageFacts *f, StagePrediction *p)
+static void choose(const Sequence *s, StagePrediction *p)
 {
+    const StageFacts *f = s->f;
     usec_t off = p->usec[POLICY_OFF], margin = (usec_t)((double)off * STAGE_TIME_MARGIN);
     usec_t best = f->ready > 0 ? off - MIN(MAX(margin, STAGE_TIME_GAIN_MIN), off) : USEC_INFINITY;
     const Policy *candidates = seeks(f) ? on_seeking : on_others;
@@ -686,7 +690,7 @@ static void choose(const StageFacts *f, StagePrediction *p)
     for (size_t i = 0; i < N_CANDIDATES; i++)
         /* On a device whose readers do not disturb each other, a boot that was never measured is
          * not held, because its predicted times are only estimates. */
-        if (is_faster(f, p, candidates[i], best) &&
+        if (is_faster(s, p, candidates[i], best) &&
             (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {
             p->best = candidates[i];
             p->reason = POLICY_REASON_FASTEST;
@@ -723,7 +727,7 @@ int stage_time_predict(const StageFacts *f, StagePrediction *ret)
         if (r < 0)
             return r;
     }
-    choose(f, &p);
+    choose(&s, &p);
     *ret = p;
     return 0;
 }

@@ -65,7 +65,8 @@ typedef struct StagePrediction {
 /* Predicts all policies that suit the stage and chooses. For a stage that was measured, `off` is
  * chosen if the best policy gains less than STAGE_TIME_MARGIN of the stage's time, or less than
  * STAGE_TIME_GAIN_MIN. On a disk that does not seek, `gate` is chosen only if it gains more than
- * STAGE_TIME_MARGIN over `concurrent`. Returns 0 or -ENOMEM; *ret is untouched on failure. */
+ * an eighth of the computing time over `concurrent`. Returns 0 or -ENOMEM; *ret is untouched on
+ * failure. */
 int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 
 #define STAGE_TIME_MARGIN   0.05
