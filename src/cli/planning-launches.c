@@ -28,6 +28,11 @@
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
 
+/* The width of a bin of first use on a disk that seeks, at least, and the number of bins, at most.
+ */
+#define LAUNCH_BIN_USEC (250 * USEC_PER_MSEC)
+#define LAUNCH_BINS_MAX 8U
+
 /* The packs that were written, or that stay because they could not be planned again. */
 typedef struct Written {
     struct {
@@ -47,8 +52,22 @@ static bool seeks_slowly(const PackContent *c)
     return false;
 }
 
-/* Compiles the pack of a start. Its ranges are read in physical order if a device seeks slowly, and
- * in order of first use if none does. */
+/* Returns the width of the bins of first use. What an application needs soon is read before the
+ * rest, and each bin is a sweep of its own. A start that takes long has wider bins, because each
+ * sweep begins with a long seek. */
+static usec_t choose_bin(const PackContent *c)
+{
+    usec_t longest = 0;
+
+    for (size_t v = 0; v < c->n_volumes; v++)
+        for (size_t i = 0; i < c->volumes[v].n_data; i++)
+            if (c->volumes[v].data[i].need != USEC_INFINITY)
+                longest = MAX(longest, c->volumes[v].data[i].need);
+    return MAX(LAUNCH_BIN_USEC, longest / LAUNCH_BINS_MAX + 1);
+}
+
+/* Compiles the pack of a start. Its ranges are read in bins of first use, and in physical order
+ * within a bin, if a device seeks slowly. They are read in order of first use if none does. */
 static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
                    const Benefit *benefit, void **ret, size_t *ret_size)
 {
@@ -79,7 +98,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
         return r;
     content->policy = harmful ? POLICY_OFF : POLICY_CONCURRENT;
     content->reason = harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_FASTEST;
-    content->bin_usec = seeks_slowly(content) ? USEC_INFINITY : 0;
+    content->bin_usec = seeks_slowly(content) ? choose_bin(content) : 0;
     return pack_write(content, ret, ret_size);
 }
 

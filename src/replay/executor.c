@@ -25,8 +25,10 @@
  *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
  *   stopped, done, error,
  *   result
- *   recheck_until, positions,   the leader, with lock, while   workers, without the lock: their
- *   drains                      no worker runs                 threads start after the change
+ *   recheck_until, leg, drains  the leader, with lock, while   workers, without the lock: their
+ *                               no worker runs                 threads start after the change
+ *   needs[]                     workers, each its own data;    the leader, while no worker runs
+ *                               no lock
  *   io_class, beside (atomic)   any caller                     workers, before each operation
  *
  *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
@@ -55,6 +57,10 @@
 #define SCRATCH_BYTES   (128U * 1024)
 #define DESCRIPTORS_OWN 24U /* open besides the files of the pack */
 
+/* The most requests in flight in a sweep next to an application that starts: a disk has a queue of
+ * this length. */
+#define REQUESTS_BESIDE 32U
+
 /* State of a file of the pack. */
 typedef enum FileState {
     FILE_UNTRIED,
@@ -78,8 +84,26 @@ typedef struct StreamQueue {
     const Stream *stream;
     size_t next, end;    /* operations that were not begun */
     size_t leg;          /* those before this one may begin: the end of the leg */
+    size_t surveyed;     /* the first operation of the leg */
     unsigned busy_opens; /* opens under way; data waits until there are none */
 } StreamQueue;
+
+/* What a survey finds out about a range of data. */
+typedef enum Need {
+    NEED_WHOLE, /* nothing of the range is in memory */
+    NEED_PARTS, /* a part of it is in memory, or its file may have grown */
+    NEED_NONE,  /* it is in memory or probably not needed, or its file cannot be opened */
+} Need;
+
+/* A part of a replay next to an application; run_legs(). */
+typedef enum Leg {
+    LEG_NONE, /* the replay has no legs */
+    LEG_EXECUTABLE,
+    LEG_METADATA,
+    LEG_SURVEY,
+    LEG_DATA,
+    LEG_OPENS,
+} Leg;
 
 struct Replay {
     const Pack *pack;
@@ -99,8 +123,9 @@ struct Replay {
     ReplayOrder order;
     usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
                              not over */
-    bool positions;       /* each worker ends with its first request: where a leg begins */
+    Leg leg;              /* how the workers carry out their operations */
     bool drains;          /* the workers wait for what is in flight: another leg follows */
+    Need *needs;          /* data -> what the survey has found; NULL: no survey */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -137,6 +162,7 @@ typedef struct Worker {
                       sweep */
     IoClass io_class;
     bool sweeps; /* the operations are in the order of place, or of need and place */
+    bool alone;  /* no other worker takes operations of the stream */
     bool started;
     bool failed; /* a chunk could not be read */
 } Worker;
@@ -405,7 +431,7 @@ static void follow_head(Worker *w, const Operation *op)
     const Replay *x = w->replay;
     uint64_t place = operation_place(x->pack, x->mounted.facts, op);
 
-    if (w->stream_queue->stream->n_workers > 1 || !w->sweeps || place == PACK_PHYSICAL_UNKNOWN)
+    if (!w->alone || !w->sweeps || place == PACK_PHYSICAL_UNKNOWN || x->leg == LEG_EXECUTABLE)
         return;
     if (place <= w->head)
         pacer_restart(&w->pacer);
@@ -453,6 +479,44 @@ static bool leaves_out(Replay *x, const Chunk *c, uint64_t length)
     return x->options.skip_resident &&
            (cachestat_is_resident(c->fd, c->offset, c->length) > 0 ||
             (c->file != CHUNK_OF_DEVICE && is_unneeded(x, c->file, length)));
+}
+
+/* Returns how many resident pages the range of the file has. */
+static uint64_t count_resident(int fd, uint64_t offset, uint64_t length)
+{
+    int64_t n = cachestat_count(fd, CACHESTAT_RESIDENT, offset, length);
+
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+/* Opens the file of the data, and finds out how much of the data is in memory. */
+static void survey_range(Worker *w, const Operation *op)
+{
+    Replay *x = w->replay;
+    uint32_t index = le32toh(x->pack->data[op->index].file);
+    uint64_t offset, length;
+    Need need = NEED_NONE;
+    int fd;
+
+    operation_range(x->pack, op, &offset, &length);
+    examine_file(w, op, index);
+    fd = acquire_file(w, op, index);
+    if (fd >= 0) {
+        if (le16toh(x->pack->files[index].flags) & PACK_FILE_VOLATILE)
+            need = NEED_PARTS;
+        else if (cachestat_is_resident(fd, offset, length) <= 0 && !is_unneeded(x, index, length))
+            need = count_resident(fd, offset, length) > 0 ? NEED_PARTS : NEED_WHOLE;
+    }
+    x->needs[op->index] = need;
+    lock(x);
+    if (need == NEED_NONE) {
+        x->files[index].left--;
+        x->result.n_data += fd >= 0;
+        x->result.resident_bytes += fd >= 0 ? length : 0;
+    }
+    unlock(x);
+    if (fd >= 0)
+        release_file(x, index);
 }
 
 static void execute_range(Worker *w, const Operation *op)
@@ -585,6 +649,16 @@ static void note_reading(Replay *x, const Operation *operations, size_t n)
             x->files[le32toh(x->pack->data[operations[i].index].file)].reading = true;
 }
 
+/* Cuts a run before a range of which a part is in memory. */
+static size_t cut_run(const Replay *x, const Operation *operations, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && x->needs[operations[i].index] == NEED_WHOLE)
+        i++;
+    return MAX(i, (size_t)1);
+}
+
 /* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
  * Returns their number; 0 if there is none left. */
 static size_t next_operations(Worker *w, Operation *ret)
@@ -603,10 +677,11 @@ static size_t next_operations(Worker *w, Operation *ret)
     if (q->next < q->leg) {
         const Operation *first = &x->list.operations[q->next];
 
-        n = x->recheck_until || x->options.wait || x->options.skip_resident
+        n = x->recheck_until || x->options.wait || (x->options.skip_resident && x->leg != LEG_DATA)
                     ? 1
                     : operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
                                      x->mounted.volumes[first->volume].chunk_bytes);
+        n = x->leg == LEG_DATA ? cut_run(x, first, n) : n;
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
         w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
@@ -629,12 +704,12 @@ static void *work(void *arg)
         follow_readers(w);
         if (n > 1)
             execute_run(w, operations, n);
+        else if (x->leg == LEG_SURVEY)
+            survey_range(w, &operations[0]);
         else if (operations[0].kind != OPERATION_OPEN)
             execute_range(w, &operations[0]);
         else if (!x->recheck_until)
             execute_open(w, &operations[0]);
-        if (x->positions && w->pacer.in_flight_requests > 0)
-            break;
     }
     while ((x->options.wait || x->drains) && w->pacer.in_flight_requests > 0)
         await_oldest(w);
@@ -668,8 +743,11 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
 
     w->run_max = descriptors > in_flight + 1 ? descriptors - in_flight - 1 : 1;
     w->head = UINT64_MAX;
+    w->alone = of_queue == 1;
     pacer_init(&w->pacer, s->window_bytes / of_queue,
                MIN(s->window_requests / of_queue, in_flight));
+    if (w->replay->leg == LEG_DATA)
+        pacer_limit(&w->pacer, UINT64_MAX, REQUESTS_BESIDE);
     w->queue_size = w->pacer.window_requests;
     w->beside_bytes = s->beside_bytes / of_queue;
     w->beside_requests = s->beside_requests / of_queue;
@@ -877,36 +955,96 @@ static bool has_legs(const Replay *x)
     return x->options.executable && x->list.n_streams == 1 && x->list.streams[0].beside;
 }
 
-/* Sets the end of the next leg, or continues the leg after its first request. Returns false if
- * nothing is left. */
-static bool next_leg(Replay *x, bool positions)
+/* Returns where the leg ends that begins with the next operation. Called with the lock held. */
+static size_t find_end(const Replay *x, const StreamQueue *q, Leg leg)
 {
-    StreamQueue *q = &x->queues[0];
-    bool more;
+    const Operation *o = &x->list.operations[q->next];
+    size_t n = q->end - q->next, i = 0;
 
-    lock(x);
-    more = q->next < q->end;
-    if (more && positions)
-        q->leg = q->next + operations_leg(x->pack, &x->list.operations[q->next], q->end - q->next,
-                                          x->options.executable);
-    x->positions = positions;
-    x->drains = positions || q->leg < q->end;
-    unlock(x);
-    return more && q->next < q->leg;
+    if (leg == LEG_EXECUTABLE)
+        i = operations_of_file(x->pack, o, n, x->options.executable);
+    else if (leg == LEG_DATA)
+        i = operations_of_bin(x->pack, o, n);
+    else if (leg == LEG_OPENS)
+        i = n;
+    else
+        while (i < n && o[i].kind == (leg == LEG_METADATA ? OPERATION_METADATA : OPERATION_DATA))
+            i++;
+    return q->next + i;
 }
 
-/* Carries out one leg after the other. The first request of a leg goes to its lowest place, alone:
- * a disk reads what is nearest, and would read neighbours downwards otherwise, with most of a
- * rotation between two of them. */
+/* Drops what the survey has left out of the data before the end of the leg. Called with the lock
+ * held, while no worker runs. */
+static void drop_left_out(Replay *x, StreamQueue *q)
+{
+    Operation *o = x->list.operations;
+    size_t at = q->leg;
+
+    for (size_t i = q->leg; i-- > q->surveyed;)
+        if (x->needs[o[i].index] != NEED_NONE)
+            o[--at] = o[i];
+    q->next = at;
+}
+
+/* Begins a leg. Returns false if it has no operations. */
+static bool begin_leg(Replay *x, Leg leg, uint64_t *head)
+{
+    StreamQueue *q = &x->queues[0];
+    Operation *o = x->list.operations;
+    bool any;
+
+    lock(x);
+    if (leg == LEG_DATA && x->leg == LEG_SURVEY && !x->stopped)
+        drop_left_out(x, q);
+    x->leg = leg;
+    q->leg = find_end(x, q, leg);
+    any = q->next < q->leg;
+    if (any && leg == LEG_DATA)
+        (void)operations_nearest_first(x->pack, x->mounted.facts, o + q->next, q->leg - q->next,
+                                       *head);
+    if (any && (leg == LEG_DATA || leg == LEG_EXECUTABLE))
+        *head = operation_place(x->pack, x->mounted.facts, &o[q->leg - 1]);
+    q->surveyed = q->next;
+    x->drains = leg == LEG_DATA && q->leg < q->end;
+    unlock(x);
+    return any;
+}
+
+/* Reads next to an application that starts, one leg after the other:
+ *
+ * - the executable, for which the application waits first;
+ * - metadata, which the opens need;
+ * - a survey: several workers open the files and find out which data are missing, so that an open
+ *   that waits for the disk delays no other;
+ * - the data of each bin of first use: one worker sweeps over what is missing, from the place where
+ *   the head of the disk is, and joins neighbours. The application needs about the same data at
+ *   that time, so that its own reads do not move the head far away;
+ * - files without data, which are only opened.
+ *
+ * Only a worker that is alone requests neighbours upwards. A disk that has the requests of several
+ * workers reads what is nearest, and takes most of a rotation between two neighbours if it reads
+ * them downwards. */
 static int run_legs(Replay *x, uint32_t descriptors)
 {
+    static const struct {
+        Leg leg;
+        unsigned workers;
+    } legs[] = {
+            {LEG_EXECUTABLE, 1}, {LEG_METADATA, 1},     {LEG_SURVEY, UINT_MAX},
+            {LEG_DATA, 1},       {LEG_OPENS, UINT_MAX},
+    };
+    uint64_t head = 0;
     int r = 0;
 
-    while (r >= 0 && next_leg(x, true)) {
-        r = run_workers(x, descriptors, 1);
-        if (r >= 0 && next_leg(x, false))
-            r = run_workers(x, descriptors, UINT_MAX);
-    }
+    x->needs = calloc((size_t)le32toh(x->pack->header->n_data) + 1, sizeof(Need));
+    if (!x->needs)
+        return -ENOMEM;
+    for (size_t i = 0; i < ELEMENTSOF(legs); i++)
+        while (r >= 0 && begin_leg(x, legs[i].leg, &head)) {
+            r = run_workers(x, descriptors, legs[i].workers);
+            if (legs[i].leg != LEG_DATA)
+                break;
+        }
     return r;
 }
 
@@ -1018,6 +1156,7 @@ Replay *replay_free(Replay *x)
         if (x->files[i].fd >= 0)
             close(x->files[i].fd);
     free(x->files);
+    free(x->needs);
     free(x->queues);
     operation_list_done(&x->list);
     mounted_table_done(&x->mounted);

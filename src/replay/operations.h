@@ -98,18 +98,31 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
  * - A stream with one worker gets OPERATION_WORKERS_BESIDE of them. Replay opens a file before it
  *   requests its data, and the open waits for the disk if the metadata of the file are not in
  *   memory. A single worker requests nothing meanwhile, and leaves the disk to the application,
- *   which reads one place after the other. The disk and its scheduler sort the requests of several
- *   workers.
+ *   which reads one place after the other. If all data is on one disk, the executor reads it with
+ *   one of the workers, after the others have opened the files.
  * - The data of the executable comes before all else, if its stream seeks. `executable` is the path
  *   below the root. The kernel has just read the head of the executable, so that the head of the
  *   disk is there, and the application waits for the rest before it needs anything else. */
 void operations_beside_application(OperationList *l, const Pack *p, const char *executable);
 
-/* Returns how many of the n operations (at least one), from the first on, belong to one leg of a
- * replay next to an application. Each leg is a sweep of its own: first the data of the executable,
- * then metadata with the data of the first bin of first use, then the data of each further bin. A
- * disk that gets all requests at once reads what is near before what the application needs. */
-size_t operations_leg(const Pack *p, const Operation *operations, size_t n, const char *executable);
+/* Returns how many of the n operations, from the first on, read data of the file. `path` is its
+ * path below the root. */
+size_t operations_of_file(const Pack *p, const Operation *operations, size_t n, const char *path);
+
+/* Returns how many of the n operations, from the first on, read data of the same bin of first use.
+ * A pack without bins has one. */
+size_t operations_of_bin(const Pack *p, const Operation *operations, size_t n);
+
+/* The longest gap ahead of its head that a disk reads over instead of seeking. */
+#define OPERATION_CLUSTER_GAP (UINT64_C(256) * 1024)
+
+/* Puts n operations on data that are sorted by place into the order in which a disk reads them
+ * whose head is at `head`: the nearest cluster first, then what is nearest to its end. A cluster is
+ * read upwards, because a disk that reads neighbours downwards waits most of a rotation between two
+ * of them. Its operations are at most OPERATION_CLUSTER_GAP apart. Returns 0, or -ENOMEM with the
+ * operations unchanged. */
+int operations_nearest_first(const Pack *p, const VolumeFacts *facts, Operation *operations,
+                             size_t n, uint64_t head);
 
 /* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
  * physical position. Returns 0, or -ENOMEM with the operations unchanged. */

@@ -593,6 +593,34 @@ launched_while() {
         jq -e '.flags | index("replayed")'
 }
 
+# turns: makes the disk claim to rotate. It then counts as a hard disk.
+turns() {
+    local queue=/sys/block/${HS_LOOP##*/}/queue/rotational
+    hs_defer sh -c "echo $(cat "$queue") >'$queue'"
+    echo 1 >"$queue"
+}
+
+@test "launch: on a disk that seeks the set is read in bins of first use, and what is in memory is left out" {
+    local pack
+    turns
+    learned_starts
+    for pack in "$HS_STATE"/launch*.pack; do
+        run -0 "$HEADSTART" show --json=short "$pack"
+        jq -e '[.volumes[].device_class] == ["hdd"] and .bin_usec >= 250000 and .bin_usec < 10000000' <<<"$output"
+    done
+    session_start
+    drop_caches
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000' as_user /bin/second nothing
+    hs_wait 30 was_resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    session_stop
+    session_start
+    drop_caches
+    find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f ! -path '*/b/3' -exec cat {} + >/dev/null
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 1400000 and .read_bytes < 3000000' \
+        as_user /bin/second nothing
+    session_stop
+}
+
 # starts_in_memory N: starts the application for the N-th time, with its set in memory. The check
 # fails if a reclaimer has dropped a part of the set before this start.
 starts_in_memory() {

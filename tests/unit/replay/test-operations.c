@@ -10,6 +10,7 @@
 #include "replay/subtract.h"
 #include "replay/superblock.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -330,40 +331,81 @@ static void test_executable(void **state _unused_)
     expect_beside(&p, "/f12", "m0 m1 d0 d1 d2 d3 o0 o1 o2");
 }
 
-/* The order next to the application with that executable, and the number of operations of each
- * leg. */
+/* The order next to the application with that executable, and the number of operations of its
+ * legs: the executable, metadata, and each bin of first use. */
 static void expect_legs(const Pack *p, const char *executable, const char *order,
                         const char *expected)
 {
     _cleanup_operation_list_ OperationList l = {0};
     char text[64] = "";
-    size_t n;
+    size_t i, n;
 
     assert_int_equal(operations_from_pack(p, here, POLICY_CONCURRENT, &l), 0);
     operations_beside_application(&l, p, executable);
     assert_true(l.streams[0].beside);
     expect(&l, order);
-    for (size_t i = 0; i < l.n; i += n) {
-        n = operations_leg(p, l.operations + i, l.n - i, executable);
+    i = operations_of_file(p, l.operations, l.n, executable);
+    snprintf(text, sizeof(text), "%zu", i);
+    while (l.operations[i].kind == OPERATION_METADATA)
+        i++;
+    for (; (n = operations_of_bin(p, l.operations + i, l.n - i)) > 0; i += n)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " %zu", n);
-    }
     assert_string_equal(text, expected);
+    assert_int_equal(l.operations[i].kind, OPERATION_OPEN);
 }
 
-/* The executable is a leg, and so is each bin of first use. Metadata belongs to the first bin,
- * opens belong to the last one. */
 static void test_legs(void **state _unused_)
 {
     Pack p = make(&one, 1);
 
     ((PackHeader *)made)->bin_msec = htole32(250);
-    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", " 4 1 4");
-    expect_legs(&p, "/f13", "d0 m0 m1 d1 d3 d2 o0 o1 o2", " 1 4 4");
-    expect_legs(&p, "/f11", "d1 d3 m0 m1 d0 d2 o0 o1 o2", " 2 3 4");
+    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", "0 2 1 1");
+    expect_legs(&p, "/f13", "d0 m0 m1 d1 d3 d2 o0 o1 o2", "1 2 1");
+    expect_legs(&p, "/f11", "d1 d3 m0 m1 d0 d2 o0 o1 o2", "2 1 1");
     ((PackHeader *)made)->bin_msec = htole32(PACK_BIN_PHYSICAL);
-    expect_legs(&p, "/none", "m0 m1 d0 d1 d3 d2 o0 o1 o2", " 5 4");
+    expect_legs(&p, "/none", "m0 m1 d0 d1 d3 d2 o0 o1 o2", "0 3 1");
     ((PackHeader *)made)->bin_msec = 0;
-    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", " 9");
+    expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", "0 4");
+}
+
+/* The order in which a disk with its head at `head` reads data at these places, each of 4 KiB, is
+ * that of `expected`: numbers of data. */
+static void expect_nearest(uint64_t head, const char *expected)
+{
+    static const Given far = {
+            .class = DEVICE_CLASS_HDD,
+            .files = {{.path = (char *)"f", .inode = 11, .size_bytes = 1 << 20}},
+            .n_files = 1,
+            .data = {DATA(0, 0, 4096, 10 << 20, 0, 1),
+                     DATA(0, 8192, 4096, (10 << 20) + 65536, 0, 1),
+                     DATA(0, 16384, 4096, (10 << 20) + 4096 + 65536 + OPERATION_CLUSTER_GAP, 0, 1),
+                     DATA(0, 24576, 4096, 30 << 20, 0, 1), DATA(0, 32768, 4096, 60 << 20, 0, 1),
+                     DATA(0, 40960, 4096, UNKNOWN, 0, 1)},
+            .n_data = 6,
+    };
+    Pack p = make(&far, 1);
+    Operation o[6];
+    char text[32] = "";
+
+    for (uint32_t i = 0; i < ELEMENTSOF(o); i++)
+        o[i] = (Operation){OPERATION_DATA, 0, i};
+    assert_int_equal(operations_nearest_first(&p, here, o, ELEMENTSOF(o), head), 0);
+    for (size_t i = 0; i < ELEMENTSOF(o); i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%" PRIu32, o[i].index);
+    assert_string_equal(text, expected);
+    assert_int_equal(operations_nearest_first(&p, here, o, 0, head), 0);
+}
+
+/* The head goes to the nearest cluster, and reads the cluster upwards. Data of unknown place comes
+ * last. */
+static void test_nearest(void **state _unused_)
+{
+    expect_nearest(0, "012345");
+    expect_nearest(9 << 20, "012345");
+    expect_nearest(25 << 20, "301245");
+    expect_nearest(40 << 20, "301245");
+    expect_nearest(50 << 20, "430125");
+    expect_nearest(100 << 20, "430125");
 }
 
 /* More than two workers run only if opens read from the disk. */
@@ -596,6 +638,7 @@ int main(void)
             cmocka_unit_test_teardown(test_engines, drop),
             cmocka_unit_test_teardown(test_executable, drop),
             cmocka_unit_test_teardown(test_legs, drop),
+            cmocka_unit_test_teardown(test_nearest, drop),
             cmocka_unit_test_teardown(test_workers, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
