@@ -519,6 +519,13 @@ static void survey_range(Worker *w, const Operation *op)
         release_file(x, index);
 }
 
+/* Returns the size of the chunks of a range. Next to an application, a larger chunk of metadata of
+ * which parts are in memory would become several requests at once, which a disk reads downwards. */
+static uint64_t largest_chunk(const Replay *x, const MountedVolume *m)
+{
+    return x->leg == LEG_METADATA ? (uint64_t)sysconf(_SC_PAGESIZE) : m->chunk_bytes;
+}
+
 static void execute_range(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
@@ -526,6 +533,7 @@ static void execute_range(Worker *w, const Operation *op)
     bool metadata = op->kind == OPERATION_METADATA;
     uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(x->pack->data[op->index].file);
     uint64_t offset, length, at, resident = 0;
+    uint64_t chunk_bytes = largest_chunk(x, m);
     int r = 0;
 
     follow_head(w, op);
@@ -543,7 +551,7 @@ static void execute_range(Worker *w, const Operation *op)
         Chunk c = {
                 .fd = m->device_fd,
                 .file = index,
-                .length = (uint32_t)MIN(length - at, (uint64_t)m->chunk_bytes),
+                .length = (uint32_t)MIN(length - at, chunk_bytes),
                 .offset = offset + at,
         };
 
