@@ -593,25 +593,27 @@ launched_while() {
         jq -e '.flags | index("replayed")'
 }
 
-# turns: makes the disk claim to rotate. It then counts as a hard disk.
-turns() {
-    local queue=/sys/block/${HS_LOOP##*/}/queue/rotational
-    hs_defer sh -c "echo $(cat "$queue") >'$queue'"
-    echo 1 >"$queue"
+# planned_in_bins: plans, and checks that each set is for a disk that seeks, and has bins of first use
+planned_in_bins() {
+    local pack
+    plan
+    for pack in "$HS_STATE"/launch*.pack; do
+        "$HEADSTART" show --json=short "$pack" |
+            jq -e '[.volumes[].device_class] == ["hdd"] and .bin_usec >= 250000 and .bin_usec < 10000000' || return
+    done
 }
 
 @test "launch: on a disk that seeks the set is read in bins of first use, and what is in memory is left out" {
-    local pack
-    turns
+    hs_umount "$HS_MNT"
+    hs_simulated_disk hdd7200 on 64
+    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
+    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
+    populate
     learned_starts
-    for pack in "$HS_STATE"/launch*.pack; do
-        run -0 "$HEADSTART" show --json=short "$pack"
-        jq -e '[.volumes[].device_class] == ["hdd"] and .bin_usec >= 250000 and .bin_usec < 10000000' <<<"$output"
-    done
+    hs_wait 60 planned_in_bins # on a busy machine the measurement of the disk may be unclear
     session_start
     drop_caches
     launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000' as_user /bin/second nothing
-    hs_wait 30 was_resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     session_stop
     session_start
     drop_caches
