@@ -12,12 +12,16 @@
 
 #define SYMLINKS_MAX 40U /* the limit of the kernel, too */
 
-int open_beneath(int dir_fd, const char *path)
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20 /* since Linux 5.12 */
+#endif
+
+static int open_below(int dir_fd, const char *path, uint64_t resolve)
 {
     struct open_how how = {
             .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-            .resolve =
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+                       RESOLVE_NO_XDEV | resolve,
     };
     long fd;
 
@@ -25,6 +29,16 @@ int open_beneath(int dir_fd, const char *path)
         return dir_fd;
     fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
     return fd < 0 ? -errno : (int)fd;
+}
+
+int open_beneath(int dir_fd, const char *path)
+{
+    return open_below(dir_fd, path, 0);
+}
+
+int open_beneath_cached(int dir_fd, const char *path)
+{
+    return open_below(dir_fd, path, RESOLVE_CACHED);
 }
 
 int open_without_symlinks(const char *path)

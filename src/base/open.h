@@ -16,6 +16,10 @@
  * symlink on the way). Returns dir_fd itself if dir_fd is negative. */
 int open_beneath(int dir_fd, const char *path);
 
+/* Like open_beneath(), but reads nothing from a disk: the lookup uses only names that the kernel
+ * has in its cache. Returns -EAGAIN if a name is missing there, and -EINVAL before Linux 5.12. */
+int open_beneath_cached(int dir_fd, const char *path);
+
 /* Looks an absolute path up with O_PATH. It follows no symlink, since a symlink can lead to an
  * automount; a symlink at the end is opened itself. Mounts are crossed. Returns a descriptor or a
  * negative errno (-ELOOP: a symlink on the way). */
