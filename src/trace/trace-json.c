@@ -46,6 +46,8 @@ COLUMN(access_file, TraceAccess, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i
 COLUMN(access_application, TraceAccess, INDEX(application))
 COLUMN(access_kind, TraceAccess, t[i].kind)
 
+COLUMN(needed_application, TraceNeeded, DELTA(application))
+COLUMN(needed_volume, TraceNeeded, t[i].volume)
 COLUMN(touched_application, TraceTouched, DELTA(application))
 COLUMN(touched_file, TraceTouched, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i - 1].file))
 
@@ -158,6 +160,21 @@ static void write_touched(JsonWriter *w, const Trace *t)
     json_writer_close(w, '}');
 }
 
+/* Writes the metadata that control starts needed; few sessions have any. */
+static void write_needed(JsonWriter *w, const Trace *t)
+{
+    if (t->n_needed == 0)
+        return;
+    json_writer_open(w, "needed_metadata", '{');
+    json_writer_add_column(w, "application_delta", t->needed, t->n_needed, needed_application);
+    json_writer_add_column(w, "volume", t->needed, t->n_needed, needed_volume);
+    json_writer_open(w, "ranges", '[');
+    for (size_t i = 0; i < t->n_needed; i++)
+        write_ranges(w, NULL, &t->needed[i].ranges);
+    json_writer_close(w, ']');
+    json_writer_close(w, '}');
+}
+
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -220,6 +237,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 
     write_measurements(&w, t);
     write_touched(&w, t);
+    write_needed(&w, t);
     /* Most traces lack this member, because every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
@@ -568,6 +586,32 @@ static int read_touched(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_needed(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"application_delta", "volume", "ranges"};
+    JsonColumn c[ELEMENTSOF(keys)], ranges;
+    int64_t application = 0;
+    size_t n_ranges = 0;
+
+    r->where = "needed_metadata";
+    if (!json_object_object_get_ex(o, "needed_metadata", NULL))
+        return 0;
+    CHECK(json_get_object(o, "needed_metadata", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_NEEDED_MAX, c));
+    for (size_t n = c[0].n; n > 0; n--) {
+        _cleanup_range_set_ RangeSet found = {0};
+        uint32_t volume;
+
+        CHECK(step_index(&c[0], &application));
+        CHECK(read_index(&c[1], &volume));
+        CHECK(json_next_column(&c[2], 2 * (size_t)(TRACE_RANGES_MAX - n_ranges), &ranges));
+        n_ranges += ranges.n / 2;
+        CHECK(read_ranges(ranges, &found));
+        CHECK(trace_add_needed(r->t, (uint32_t)application, volume, &found));
+    }
+    return 0;
+}
+
 static int read_left_out(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"uid", "n_events", "n_files", "n_cut"};
@@ -666,6 +710,7 @@ static int read_all(Reader *r)
     CHECK(read_replay(r, o));
     CHECK(read_samples(r, o));
     CHECK(read_touched(r, o));
+    CHECK(read_needed(r, o));
     CHECK(read_left_out(r, o));
     CHECK(read_timing(r, o));
     r->where = "cross-references";

@@ -36,6 +36,7 @@
 #define TRACE_PATH_BYTES_MAX (256U * 1024 * 1024) /* full paths of all files */
 #define TRACE_RANGES_MAX     2000000U             /* resident ranges of all files; touched ones */
 #define TRACE_TOUCHED_MAX    250000U              /* pairs of an application and a file */
+#define TRACE_NEEDED_MAX     4096U                /* pairs of an application and a volume */
 #define TRACE_LEFT_OUT_MAX   4096U                /* users */
 #define TRACE_VOLUMES_MAX    4096U
 #define TRACE_SAMPLES_MAX    128U                  /* of CPU and pressure */

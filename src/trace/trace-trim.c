@@ -77,6 +77,22 @@ static void keep_touched(Trace *t, const uint32_t *file_where, const uint32_t *a
     t->n_touched = n;
 }
 
+static void keep_needed(Trace *t, const uint32_t *application_where)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_needed; i++) {
+        TraceNeeded x = t->needed[i];
+
+        x.application = application_where[x.application];
+        if (x.application != TRACE_NONE)
+            t->needed[n++] = x;
+        else
+            range_set_done(&x.ranges);
+    }
+    t->n_needed = n;
+}
+
 int trace_keep_files(Trace *t, const bool *keep)
 {
     _cleanup_free_ uint32_t *files = calloc(t->n_files + 1, sizeof(uint32_t));
@@ -91,5 +107,6 @@ int trace_keep_files(Trace *t, const bool *keep)
     keep_lifetimes(t, applications);
     keep_accesses(t, files, applications);
     keep_touched(t, files, applications);
+    keep_needed(t, applications);
     return 0;
 }

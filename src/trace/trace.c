@@ -78,6 +78,9 @@ Trace *trace_free(Trace *t)
     for (size_t i = 0; i < t->n_touched; i++)
         range_set_done(&t->touched[i].ranges);
     free(t->touched);
+    for (size_t i = 0; i < t->n_needed; i++)
+        range_set_done(&t->needed[i].ranges);
+    free(t->needed);
     free(t->volumes);
     free(t->paths);
     free(t->files);
@@ -360,6 +363,59 @@ int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *r
     return 0;
 }
 
+int trace_insert_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges)
+{
+    const TraceTouched x = {application, file, *ranges};
+    size_t at = t->n_touched;
+    int r;
+
+    if (!touched_is_valid(t, &x))
+        return -EINVAL;
+    if (t->n_touched >= TRACE_TOUCHED_MAX)
+        return -E2BIG;
+    while (at > 0 && touched_rises(&x, &t->touched[at - 1]))
+        at--;
+    if (at > 0 && !touched_rises(&t->touched[at - 1], &x))
+        return 0;
+    r = grow_array(&t->touched, &t->allocated_touched, t->n_touched + 1, sizeof(TraceTouched));
+    if (r < 0)
+        return r;
+    memmove(t->touched + at + 1, t->touched + at, (t->n_touched - at) * sizeof(TraceTouched));
+    t->touched[at] = x;
+    t->n_touched++;
+    *ranges = (RangeSet){0};
+    return 1;
+}
+
+static bool needed_rises(const TraceNeeded *last, const TraceNeeded *x)
+{
+    return last->application != x->application ? last->application < x->application
+                                               : last->volume < x->volume;
+}
+
+static bool needed_is_valid(const Trace *t, const TraceNeeded *x)
+{
+    return x->application < t->n_applications && x->volume < t->n_volumes && x->ranges.n > 0;
+}
+
+int trace_add_needed(Trace *t, uint32_t application, uint32_t volume, RangeSet *ranges)
+{
+    const TraceNeeded x = {application, volume, *ranges};
+    int r;
+
+    if (!needed_is_valid(t, &x) ||
+        (t->n_needed > 0 && !needed_rises(&t->needed[t->n_needed - 1], &x)))
+        return -EINVAL;
+    if (t->n_needed >= TRACE_NEEDED_MAX)
+        return -E2BIG;
+    r = grow_array(&t->needed, &t->allocated_needed, t->n_needed + 1, sizeof(TraceNeeded));
+    if (r < 0)
+        return r;
+    t->needed[t->n_needed++] = x;
+    *ranges = (RangeSet){0};
+    return 0;
+}
+
 int trace_add_left_out(Trace *t, const TraceLeftOut *l)
 {
     int r;
@@ -522,6 +578,23 @@ static int validate_touched(const Trace *t)
     return n_ranges <= TRACE_RANGES_MAX ? 0 : -EBADMSG;
 }
 
+static int validate_needed(const Trace *t)
+{
+    uint64_t n_ranges = 0;
+
+    if (t->n_needed > TRACE_NEEDED_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < t->n_needed; i++) {
+        const TraceNeeded *x = &t->needed[i];
+
+        if (!needed_is_valid(t, x) || !ranges_are_valid(&x->ranges) ||
+            (i > 0 && !needed_rises(x - 1, x)))
+            return -EBADMSG;
+        n_ranges += x->ranges.n;
+    }
+    return n_ranges <= TRACE_RANGES_MAX ? 0 : -EBADMSG;
+}
+
 static int validate_left_out(const Trace *t)
 {
     if (t->n_left_out > TRACE_LEFT_OUT_MAX)
@@ -583,6 +656,8 @@ int trace_validate(const Trace *t)
         r = validate_events(t);
     if (r >= 0)
         r = validate_touched(t);
+    if (r >= 0)
+        r = validate_needed(t);
     if (!trace_samples_valid(t) || t->replay.end < t->replay.start)
         return -EBADMSG;
     return r < 0 ? r : validate_left_out(t);

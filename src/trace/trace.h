@@ -105,12 +105,21 @@ typedef struct TraceAccess {
 
 /* The pages of a file that processes of an application had touched through mappings some seconds
  * after the application was started (record/touched.h). Unlike `resident` they do not depend on
- * what was in memory before. */
+ * what was in memory before. Of a control start also the pages of other files of its launch set
+ * that it needed (session/launch-use.h). */
 typedef struct TraceTouched {
     uint32_t application; /* into applications */
     uint32_t file;        /* into files */
     RangeSet ranges;      /* of the file, in bytes; never empty */
 } TraceTouched;
+
+/* The metadata of a filesystem that a control start of an application needed: what it read, and
+ * what of its launch set was in memory already (session/launch-use.h). */
+typedef struct TraceNeeded {
+    uint32_t application; /* into applications */
+    uint32_t volume;      /* into volumes */
+    RangeSet ranges;      /* bytes of the block device; never empty */
+} TraceNeeded;
 
 /* The opens of a user that the recorder left out because they exceeded the user's share
  * (trace-limits.h, record/user-shares.h). */
@@ -188,6 +197,9 @@ typedef struct Trace {
     TraceTouched *touched; /* by application, then file */
     size_t n_touched, allocated_touched;
 
+    TraceNeeded *needed; /* by application, then volume */
+    size_t n_needed, allocated_needed;
+
     TraceLeftOut *left_out; /* one row for each user, in rising order of the UID */
     size_t n_left_out, allocated_left_out;
 
@@ -250,6 +262,15 @@ int trace_add_access(Trace *t, const TraceAccess *a);
 /* Adds a row and takes over *ranges, which must not be empty. Rows must rise by application, then
  * file (-EINVAL otherwise). On failure *ranges is untouched. */
 int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges);
+
+/* Adds the row of that application and file at its place in the order, if there is none. Takes over
+ * *ranges, which must not be empty (-EINVAL otherwise). Returns 1 if it was added, 0 if
+ * there is a row already; *ranges is then untouched, as on failure. */
+int trace_insert_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges);
+
+/* Adds a row and takes over *ranges, which must not be empty. Rows must rise by application, then
+ * volume (-EINVAL otherwise). On failure *ranges is untouched. */
+int trace_add_needed(Trace *t, uint32_t application, uint32_t volume, RangeSet *ranges);
 
 /* Returns the number of bytes that the full path takes as text, with its NUL. */
 size_t trace_path_bytes(const Trace *t, uint32_t path);

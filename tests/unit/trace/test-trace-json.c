@@ -148,6 +148,12 @@ static void same(const Trace *a, const Trace *b)
         assert_int_equal(a->touched[i].file, b->touched[i].file);
         assert_true(range_set_equal(&a->touched[i].ranges, &b->touched[i].ranges));
     }
+    assert_int_equal(a->n_needed, b->n_needed);
+    for (size_t i = 0; i < a->n_needed; i++) {
+        assert_int_equal(a->needed[i].application, b->needed[i].application);
+        assert_int_equal(a->needed[i].volume, b->needed[i].volume);
+        assert_true(range_set_equal(&a->needed[i].ranges, &b->needed[i].ranges));
+    }
     assert_int_equal(a->timing.ready, b->timing.ready);
     assert_int_equal(a->timing.stalled, b->timing.stalled);
     assert_int_equal(a->timing.busy, b->timing.busy);
@@ -220,6 +226,67 @@ static void touched_pages_come_back(void **state)
     refuse(text, strlen(text), -EBADMSG);
     at[strlen("\"application_delta\":[0,")] = '3'; /* no such application */
     refuse(text, strlen(text), -EBADMSG);
+}
+
+static void need(Trace *t, uint32_t application)
+{
+    _cleanup_range_set_ RangeSet ranges = {0};
+
+    range_set_insert(&ranges, 8192, 4096);
+    assert_int_equal(trace_add_needed(t, application, 0, &ranges), 0);
+}
+
+static void needed_metadata_comes_back(void **state)
+{
+    _cleanup_trace_ Trace *t = small_trace();
+    _cleanup_range_set_ RangeSet ranges = {0};
+    _cleanup_free_ char *text = NULL;
+    char *at;
+
+    need(t, 0);
+    need(t, 2);
+    round_trip(t);
+
+    range_set_insert(&ranges, 0, 4096);
+    assert_int_equal(trace_add_needed(t, 2, 0, &ranges), -EINVAL); /* does not rise */
+    assert_int_equal(trace_add_needed(t, 3, 0, &ranges), -EINVAL); /* no such application */
+    assert_int_equal(trace_add_needed(t, 2, (uint32_t)t->n_volumes, &ranges), -EINVAL);
+    assert_int_equal(trace_add_needed(t, 2, 1, &(RangeSet){0}), -EINVAL);
+    assert_int_equal(ranges.n, 1);
+
+    text = text_of(t, NULL);
+    at = strstr(text, "\"application_delta\":[0,2]");
+    assert_non_null(at);
+    at[strlen("\"application_delta\":[0,")] = '0'; /* the same row again */
+    refuse(text, strlen(text), -EBADMSG);
+    at[strlen("\"application_delta\":[0,")] = '3'; /* no such application */
+    refuse(text, strlen(text), -EBADMSG);
+}
+
+static void a_touched_row_is_inserted_in_order(void **state)
+{
+    _cleanup_trace_ Trace *t = small_trace();
+    _cleanup_range_set_ RangeSet ranges = {0};
+    uint32_t file[2], n = 0;
+
+    for (uint32_t i = 0; i < t->n_files && n < 2; i++)
+        if (!t->files[i].directory)
+            file[n++] = i;
+    touch(t, 0, file[1]);
+    touch(t, 2, file[0]);
+    range_set_insert(&ranges, 0, 4096);
+    assert_int_equal(trace_insert_touched(t, 0, file[1], &ranges), 0); /* there is a row */
+    assert_int_equal(trace_insert_touched(t, 3, file[1], &ranges), -EINVAL);
+    assert_int_equal(ranges.n, 1);
+    assert_int_equal(trace_insert_touched(t, 1, file[1], &ranges), 1);
+    assert_int_equal(ranges.n, 0);
+    range_set_insert(&ranges, 0, 4096);
+    assert_int_equal(trace_insert_touched(t, 0, file[0], &ranges), 1);
+    range_set_insert(&ranges, 0, 4096);
+    assert_int_equal(trace_insert_touched(t, 2, file[1], &ranges), 1);
+    assert_int_equal(t->n_touched, 5);
+    assert_int_equal(trace_validate(t), 0);
+    round_trip(t);
 }
 
 static void traces_come_back(void **state)
@@ -644,6 +711,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(traces_come_back),
             cmocka_unit_test(touched_pages_come_back),
+            cmocka_unit_test(needed_metadata_comes_back),
+            cmocka_unit_test(a_touched_row_is_inserted_in_order),
             cmocka_unit_test(empty_traces_come_back),
             cmocka_unit_test(extreme_numbers_come_back),
             cmocka_unit_test(names_are_bytes),
