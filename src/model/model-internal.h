@@ -24,12 +24,16 @@ int model_drop_unused_files(Model *m);
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 
-/* Compares two ModelMetadata for qsort(): by uuid, then `assumed`. */
+/* Frees what the row points to. */
+void model_metadata_done(ModelMetadata *d);
+
+/* Compares two ModelMetadata for qsort(): by uuid, then `assumed`, then application. */
 int model_compare_metadata(const void *a, const void *b);
 
-/* Removes from a stage the applications whose sum of sessions has decayed to zero, with their uses.
- * `scratch` has room for each application. */
-void model_drop_expired_applications(ModelStage *s, uint32_t *scratch);
+/* Removes from a stage of `m` the applications whose sum of sessions has decayed to zero, with
+ * their uses, and the metadata of applications that the stage does not have. `scratch` has room for
+ * each application. */
+void model_drop_expired_applications(const Model *m, ModelStage *s, uint32_t *scratch);
 
 /* Returns the time of a trace on the model's clock, and through *ret the clock after that trace. */
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,

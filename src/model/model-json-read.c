@@ -404,47 +404,56 @@ static int read_machines(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Reads one of the two arrays of metadata, whose rows rise by uuid. */
+static int read_name(struct json_object *o, const char *key, char **ret)
+{
+    const char *text;
+
+    CHECK(json_get_string(o, key, &text));
+    *ret = json_unescape_bytes(text);
+    return *ret ? 0 : -EBADMSG;
+}
+
+/* Reads one of the arrays of metadata, whose rows rise by uuid, then application. Only rows of
+ * applications name one. */
 static int read_metadata_rows(Reader *x, struct json_object *o, const char *key, bool assumed,
-                              ModelStage *s)
+                              bool of_applications, ModelStage *s)
 {
     struct json_object *a;
     JsonColumn ranges;
 
     x->where = key;
-    CHECK(json_get_array(o, key, TRACE_VOLUMES_MAX, &a));
+    CHECK(json_get_array(o, key, of_applications ? MODEL_NEEDED_MAX : TRACE_VOLUMES_MAX, &a));
     CHECK(grow_array(&s->metadata, &s->allocated_metadata,
                      s->n_metadata + json_object_array_length(a), sizeof(ModelMetadata)));
     for (size_t i = 0; i < json_object_array_length(a); i++) {
         struct json_object *j = json_object_array_get_idx(a, i);
         ModelMetadata *d = &s->metadata[s->n_metadata];
-        const char *uuid;
 
         *d = (ModelMetadata){.assumed = assumed};
         s->n_metadata++;
-        CHECK(json_get_string(j, "uuid", &uuid));
-        d->uuid = json_unescape_bytes(uuid);
-        if (!d->uuid)
-            return -EBADMSG;
+        CHECK(read_name(j, "uuid", &d->uuid));
+        if (of_applications)
+            CHECK(read_name(j, "application", &d->application));
         CHECK(sum_member(x, j, observed_key(x), s->sessions, &d->observed));
         x->where = key;
         if (decayed_sum_is_zero(d->observed))
             return -EBADMSG;
         CHECK(json_get_column(&x->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
         CHECK(read_ranges(x, ranges, d->observed, &d->ranges));
-        if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
+        if (i > 0 && model_compare_metadata(d - 1, d) >= 0)
             return -EBADMSG;
     }
     return 0;
 }
 
-/* Models of older versions have no metadata of replayed sessions. */
+/* Models of older versions have no metadata of replayed sessions or of applications. */
 static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
 {
-    CHECK(read_metadata_rows(x, o, "metadata", false, s));
-    if (!json_object_object_get_ex(o, "assumed_metadata", NULL))
-        return 0;
-    CHECK(read_metadata_rows(x, o, "assumed_metadata", true, s));
+    CHECK(read_metadata_rows(x, o, "metadata", false, false, s));
+    if (json_object_object_get_ex(o, "assumed_metadata", NULL))
+        CHECK(read_metadata_rows(x, o, "assumed_metadata", true, false, s));
+    if (json_object_object_get_ex(o, "needed_metadata", NULL))
+        CHECK(read_metadata_rows(x, o, "needed_metadata", false, true, s));
     if (s->n_metadata > 1)
         qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), model_compare_metadata);
     return 0;

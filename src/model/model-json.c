@@ -381,21 +381,38 @@ static void write_part(Writer *w, const char *key, DecayedSum part)
         json_writer_add_numbers(&w->w, key, (uint64_t[]){part.current, part.previous}, 2);
 }
 
-static bool has_assumed_metadata(const ModelStage *s)
+static bool is_of_stage(const ModelMetadata *d)
 {
-    for (size_t i = 0; i < s->n_metadata; i++)
-        if (s->metadata[i].assumed)
-            return true;
-    return false;
+    return !d->assumed && !d->application;
 }
 
-static void write_metadata(Writer *w, const ModelStage *s, const char *key, bool assumed)
+static bool is_assumed(const ModelMetadata *d)
 {
+    return d->assumed;
+}
+
+static bool is_of_application(const ModelMetadata *d)
+{
+    return d->application;
+}
+
+/* Writes the rows of one kind; nothing if there are none and the member is optional. */
+static void write_metadata(Writer *w, const ModelStage *s, const char *key,
+                           bool (*is_wanted)(const ModelMetadata *), bool optional)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_metadata; i++)
+        n += is_wanted(&s->metadata[i]);
+    if (n == 0 && optional)
+        return;
     json_writer_open(&w->w, key, '[');
     for (size_t i = 0; i < s->n_metadata; i++) {
-        if (s->metadata[i].assumed != assumed)
+        if (!is_wanted(&s->metadata[i]))
             continue;
         json_writer_open(&w->w, NULL, '{');
+        if (s->metadata[i].application)
+            write_escaped(w, "application", s->metadata[i].application);
         write_escaped(w, "uuid", s->metadata[i].uuid);
         json_writer_add_u64(&w->w, "observed", row_of(w, s->metadata[i].observed));
         write_ranges(w, "ranges", &s->metadata[i].ranges);
@@ -433,9 +450,9 @@ static void write_stage(Writer *w, const ModelStage *s)
     write_stage_files(w, s);
     write_machines(w, s);
 
-    write_metadata(w, s, "metadata", false);
-    if (has_assumed_metadata(s))
-        write_metadata(w, s, "assumed_metadata", true);
+    write_metadata(w, s, "metadata", is_of_stage, false);
+    write_metadata(w, s, "assumed_metadata", is_assumed, true);
+    write_metadata(w, s, "needed_metadata", is_of_application, true);
     json_writer_close(&w->w, '}');
 }
 

@@ -288,6 +288,32 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
     return 0;
 }
 
+/* Returns true if control starts of the application have shown which metadata of the filesystem
+ * they need. */
+static bool is_needed_known(const ModelStage *s, const char *application, const char *uuid)
+{
+    for (size_t i = 0; i < s->n_metadata; i++)
+        if (s->metadata[i].application && s->metadata[i].ranges.n > 0 &&
+            strcmp(s->metadata[i].application, application) == 0 &&
+            strcmp(s->metadata[i].uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+/* Lists the metadata that a start of the application may need. 0 or -ENOMEM. */
+static int predict_seen(const ModelStage *s, const char *application, Prediction *p)
+{
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        const ModelMetadata *d = &s->metadata[i];
+        bool known = is_needed_known(s, application, d->uuid);
+
+        if (d->application ? strcmp(d->application, application) != 0 : known)
+            continue;
+        CHECK(model_predict_metadata(d, &p->seen, &p->n_seen, &p->allocated_seen));
+    }
+    return 0;
+}
+
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret)
 {
     const ModelStage *s = &sum->stages[0];
@@ -310,8 +336,8 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         if (r >= 0)
             p->files[p->n_files - 1].touched = u->touched != NULL;
     }
-    for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
-        r = model_predict_metadata(&s->metadata[i], &p->seen, &p->n_seen, &p->allocated_seen);
+    if (r >= 0 && s->applications[application].file != MODEL_NONE)
+        r = predict_seen(s, sum->files[s->applications[application].file].path, p);
     if (r < 0)
         return r;
     p->stage = STAGE_SESSION;

@@ -338,11 +338,46 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
     return 0;
 }
 
-static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
+/* Learns which metadata control starts needed. Leaves out applications without an observed start.
+ * The stage has room for all rows. */
+static int learn_needed(const Trace *t, const Model *m, const uint32_t *where, ModelStage *s,
+                        DecayedSum one)
+{
+    for (size_t i = 0; i < t->n_needed; i++) {
+        const TraceNeeded *x = &t->needed[i];
+        uint32_t file = where[t->applications[x->application].file];
+        const char *uuid = t->volumes[x->volume].uuid;
+        ModelMetadata *o = &s->metadata[s->n_metadata];
+        bool known = false;
+
+        for (size_t k = 0; k < s->n_metadata; k++)
+            known = known || (s->metadata[k].application &&
+                              strcmp(s->metadata[k].application, m->files[file].path) == 0 &&
+                              strcmp(s->metadata[k].uuid, uuid) == 0);
+        if (known || !uuid[0] ||
+            decayed_sum_is_zero(s->applications[find_application(s, file)].launched))
+            continue;
+        *o = (ModelMetadata){
+                .uuid = strdup(uuid),
+                .application = strdup(m->files[file].path),
+                .observed = one,
+        };
+        s->n_metadata++;
+        if (!o->uuid || !o->application ||
+            weighted_ranges_from_ranges(&x->ranges, one, &o->ranges) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int learn_stage_metadata(const Trace *t, const Model *m, const uint32_t *where,
+                                ModelStage *s, DecayedSum one)
 {
     bool replayed = t->flags & TRACE_REPLAYED;
+    int r;
 
-    if (grow_array(&s->metadata, &s->allocated_metadata, t->n_volumes, sizeof(ModelMetadata)) < 0)
+    if (grow_array(&s->metadata, &s->allocated_metadata, t->n_volumes + t->n_needed,
+                   sizeof(ModelMetadata)) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_volumes; i++) {
         const TraceVolume *v = &t->volumes[i];
@@ -361,6 +396,9 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
         if (weighted_ranges_from_ranges(&v->metadata, one, &o->ranges) < 0)
             return -ENOMEM;
     }
+    r = learn_needed(t, m, where, s, one);
+    if (r < 0)
+        return r;
     if (s->n_metadata > 0)
         qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), model_compare_metadata);
     return 0;
@@ -451,7 +489,7 @@ static int learn_at(const Trace *trace, usec_t halflife_usec, usec_t at, Model *
     if (r >= 0)
         r = learn_stage_files(t, m, where, s, one);
     if (r >= 0)
-        r = learn_stage_metadata(t, s, one);
+        r = learn_stage_metadata(t, m, where, s, one);
     if (r >= 0)
         r = model_drop_unused_files(m);
     if (r < 0)

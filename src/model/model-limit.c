@@ -130,7 +130,7 @@ static void choose_files(const Model *m, const ModelStage *s, const uint64_t *by
     }
 }
 
-static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
+static size_t drop_files(const Model *m, ModelStage *s, const bool *keep, uint32_t *scratch)
 {
     size_t n = 0, dropped = 0;
 
@@ -152,7 +152,7 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE && !keep[s->applications[i].file])
             s->applications[i].active = s->applications[i].launched = (DecayedSum){0, 0};
-    model_drop_expired_applications(s, scratch);
+    model_drop_expired_applications(m, s, scratch);
     return dropped;
 }
 
@@ -291,7 +291,7 @@ static size_t limit_stage(Limiter *x, ModelStage *s, uint64_t room)
     if (files <= room)
         return dropped;
     choose_files(x->m, s, x->bytes, room, x->entries, x->keep);
-    return dropped + drop_files(s, x->keep, x->scratch);
+    return dropped + drop_files(x->m, s, x->keep, x->scratch);
 }
 
 static size_t limit_user(Limiter *x, const User *u, uint64_t size)

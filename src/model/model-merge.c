@@ -252,6 +252,7 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
         const ModelMetadata *v = j < y->n_metadata ? &y->metadata[j] : NULL;
         int k = pick(u, v, u && v ? model_compare_metadata(u, v) : 0);
         ModelMetadata *o = &s->metadata[s->n_metadata];
+        const char *application;
 
         *o = (ModelMetadata){.assumed = k <= 0 ? u->assumed : v->assumed};
         if (k <= 0)
@@ -262,17 +263,40 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
         j += k >= 0;
         if (decayed_sum_is_zero(o->observed))
             continue;
-        o->uuid = strdup(k <= 0 ? u->uuid : v->uuid);
-        if (!o->uuid)
-            return -ENOMEM;
+        application = k <= 0 ? u->application : v->application;
         s->n_metadata++;
+        o->uuid = strdup(k <= 0 ? u->uuid : v->uuid);
+        o->application = application ? strdup(application) : NULL;
+        if (!o->uuid || (application && !o->application))
+            return -ENOMEM;
         CHECK(weighted_ranges_sum(k <= 0 ? &u->ranges : &none, a->later,
                                   k >= 0 ? &v->ranges : &none, b->later, &o->ranges));
     }
     return 0;
 }
 
-void model_drop_expired_applications(ModelStage *s, uint32_t *scratch)
+/* Returns true if the stage has the application with that path. Files are sorted by path, and
+ * applications by file; the unknown application comes last. */
+static bool has_application(const Model *m, const ModelStage *s, const char *path)
+{
+    size_t lo = 0, hi = s->n_applications;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        uint32_t file = s->applications[mid].file;
+        int c = file == MODEL_NONE ? 1 : strcmp(m->files[file].path, path);
+
+        if (c == 0)
+            return true;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return false;
+}
+
+void model_drop_expired_applications(const Model *m, ModelStage *s, uint32_t *scratch)
 {
     size_t n = 0, n_uses = 0;
 
@@ -294,6 +318,13 @@ void model_drop_expired_applications(ModelStage *s, uint32_t *scratch)
             model_use_done(&u);
     }
     s->n_uses = n_uses;
+    n = 0;
+    for (size_t i = 0; i < s->n_metadata; i++)
+        if (!s->metadata[i].application || has_application(m, s, s->metadata[i].application))
+            s->metadata[n++] = s->metadata[i];
+        else
+            model_metadata_done(&s->metadata[i]);
+    s->n_metadata = n;
 }
 
 static ModelTiming add_timing(ModelTiming sum, const Side *side, const ModelTiming *t)
@@ -350,7 +381,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         model_stage_done(&s);
         return r;
     }
-    model_drop_expired_applications(&s, scratch);
+    model_drop_expired_applications(m, &s, scratch);
     m->stages[m->n_stages++] = s;
     return 0;
 }
@@ -496,11 +527,14 @@ static bool has_few_ranges(const ModelStageFile *f)
 
 static bool has_few_filesystems(const ModelStage *s)
 {
-    size_t n_assumed = 0;
+    size_t n_assumed = 0, n_needed = 0;
 
-    for (size_t i = 0; i < s->n_metadata; i++)
+    for (size_t i = 0; i < s->n_metadata; i++) {
         n_assumed += s->metadata[i].assumed;
-    return n_assumed <= TRACE_VOLUMES_MAX && s->n_metadata - n_assumed <= TRACE_VOLUMES_MAX;
+        n_needed += s->metadata[i].application != NULL;
+    }
+    return n_assumed <= TRACE_VOLUMES_MAX && n_needed <= MODEL_NEEDED_MAX &&
+           s->n_metadata - n_assumed - n_needed <= TRACE_VOLUMES_MAX;
 }
 
 static bool within_limits(const Model *m)

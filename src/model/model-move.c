@@ -112,6 +112,51 @@ static int move_stage(ModelStage *s, const uint32_t *where)
     return move_applications(s, where);
 }
 
+static bool is_listed(const ModelMetadata *rows, size_t n, const ModelMetadata *d)
+{
+    for (size_t i = 0; i < n; i++)
+        if (model_compare_metadata(&rows[i], d) == 0)
+            return true;
+    return false;
+}
+
+/* Gives the applications of the rows of metadata their new names; "" if they are removed. The files
+ * still have their old names. 0 or -ENOMEM. */
+static int rename_metadata(const Model *m, ModelStage *s, char *const *to)
+{
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        ModelMetadata *d = &s->metadata[i];
+        uint32_t file = d->application ? model_find_file(m, d->application) : MODEL_NONE;
+        char *name = file != MODEL_NONE && to[file] ? strdup(to[file]) : NULL;
+
+        if (file == MODEL_NONE || !to[file])
+            continue;
+        if (!name)
+            return -ENOMEM;
+        free(d->application);
+        d->application = name;
+    }
+    return 0;
+}
+
+/* Removes the rows of applications that are removed, or that get the name of an earlier one. */
+static void drop_moved_metadata(ModelStage *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        ModelMetadata d = s->metadata[i];
+
+        if (d.application && (!d.application[0] || is_listed(s->metadata, n, &d)))
+            model_metadata_done(&d);
+        else
+            s->metadata[n++] = d;
+    }
+    s->n_metadata = n;
+    if (n > 0)
+        qsort(s->metadata, n, sizeof(*s->metadata), model_compare_metadata);
+}
+
 int model_move_files(Model *m, char **to)
 {
     _cleanup_free_ Moved *moved = calloc(m->n_files + 1, sizeof(*moved));
@@ -121,6 +166,10 @@ int model_move_files(Model *m, char **to)
 
     if (!moved || !where)
         return -ENOMEM;
+    for (size_t i = 0; i < m->n_stages; i++) {
+        CHECK(rename_metadata(m, &m->stages[i], to));
+        drop_moved_metadata(&m->stages[i]);
+    }
     for (size_t i = 0; i < m->n_files; i++) {
         moved[i] = (Moved){
                 .file = m->files[i],

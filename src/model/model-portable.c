@@ -120,10 +120,8 @@ static void drop_touched(ModelStage *s)
 
 void model_drop_metadata(ModelStage *s)
 {
-    for (size_t i = 0; i < s->n_metadata; i++) {
-        free(s->metadata[i].uuid);
-        weighted_ranges_done(&s->metadata[i].ranges);
-    }
+    for (size_t i = 0; i < s->n_metadata; i++)
+        model_metadata_done(&s->metadata[i]);
     s->n_metadata = 0;
 }
 

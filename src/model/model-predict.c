@@ -95,7 +95,8 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
 static bool is_observed(const ModelStage *s, const char *uuid)
 {
     for (size_t i = 0; i < s->n_metadata; i++)
-        if (!s->metadata[i].assumed && strcmp(s->metadata[i].uuid, uuid) == 0)
+        if (!s->metadata[i].assumed && !s->metadata[i].application &&
+            strcmp(s->metadata[i].uuid, uuid) == 0)
             return true;
     return false;
 }
@@ -182,7 +183,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
                                -expm1(l[s->files[i].file]),
                                decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
-        if (!s->metadata[i].assumed || !is_observed(s, s->metadata[i].uuid))
+        if (!s->metadata[i].application &&
+            (!s->metadata[i].assumed || !is_observed(s, s->metadata[i].uuid)))
             r = model_predict_metadata(&s->metadata[i], &p->metadata, &p->n_metadata,
                                        &p->allocated_metadata);
     if (r < 0)

@@ -38,7 +38,8 @@ static void keep_best_residency(ModelStageFile *f)
 
 /* Keeps in a stage only files and applications that are not rare, and the uses between them. `keep`
  * has room for each file, `scratch` for each application. */
-static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t *scratch)
+static void prune_stage(const Model *m, ModelStage *s, const Minimum *min, bool *keep,
+                        uint32_t *scratch)
 {
     size_t n = 0;
 
@@ -64,7 +65,7 @@ static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t 
     for (size_t k = 0; k < s->n_applications; k++)
         if (is_rare(min, s, s->applications[k].active, s->applications[k].machines))
             s->applications[k].active = (DecayedSum){0, 0};
-    model_drop_expired_applications(s, scratch);
+    model_drop_expired_applications(m, s, scratch);
 }
 
 static int prune_chains(Model *m)
@@ -94,7 +95,7 @@ static int prune_stages(Model *m, const Minimum *min)
         return -ENOMEM;
     for (size_t i = 0; i < m->n_stages; i++) {
         memset(keep, 0, m->n_files * sizeof(bool));
-        prune_stage(&m->stages[i], min, keep, scratch);
+        prune_stage(m, &m->stages[i], min, keep, scratch);
     }
     return 0;
 }

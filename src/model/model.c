@@ -20,12 +20,22 @@ void model_stage_file_done(ModelStageFile *f)
         weighted_ranges_done(&f->residency[i].ranges);
 }
 
+void model_metadata_done(ModelMetadata *d)
+{
+    free(d->uuid);
+    free(d->application);
+    weighted_ranges_done(&d->ranges);
+}
+
 int model_compare_metadata(const void *a, const void *b)
 {
     const ModelMetadata *x = a, *y = b;
     int c = strcmp(x->uuid, y->uuid);
 
-    return c != 0 ? c : x->assumed - y->assumed;
+    c = c != 0 ? c : x->assumed - y->assumed;
+    if (c != 0 || !x->application || !y->application)
+        return c != 0 ? c : !!x->application - !!y->application;
+    return strcmp(x->application, y->application);
 }
 
 void model_stage_done(ModelStage *s)
@@ -33,10 +43,8 @@ void model_stage_done(ModelStage *s)
     for (size_t i = 0; i < s->n_files; i++) {
         model_stage_file_done(&s->files[i]);
     }
-    for (size_t i = 0; i < s->n_metadata; i++) {
-        free(s->metadata[i].uuid);
-        weighted_ranges_done(&s->metadata[i].ranges);
-    }
+    for (size_t i = 0; i < s->n_metadata; i++)
+        model_metadata_done(&s->metadata[i]);
     for (size_t i = 0; i < s->n_uses; i++)
         model_use_done(&s->uses[i]);
     free(s->applications);

@@ -55,6 +55,7 @@
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
 #define MODEL_STAGES_MAX   65536U
+#define MODEL_NEEDED_MAX   4096U    /* rows of metadata that applications need, of one stage */
 #define MODEL_RANGES_MAX   4000000U /* of one file or filesystem */
 
 #define MODEL_CLOCK_MIN DECAY_CLOCK_MIN
@@ -99,8 +100,7 @@ typedef struct ModelUse {
     DecayedSum delay;    /* times from that start to the first opening */
     DecayedSum machines; /* that contributed to `used` */
     ModelResidency *touched; /* of the sessions in `launched`, those that show which pages of the
-                                file the application's own processes touched when it started, and
-                                these pages; NULL: none */
+                                file the start needed (TraceTouched), and these pages; NULL: none */
 } ModelUse;
 
 typedef struct ModelStageFile {
@@ -113,10 +113,12 @@ typedef struct ModelStageFile {
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
 
 /* The metadata of a filesystem that a stage reads. Replay reads metadata, too, so replayed sessions
- * do not show what the stage itself needs. They have a row of their own. */
+ * do not show what the stage itself needs. They have a row of their own. Further rows have the
+ * metadata that control starts of one application needed. */
 typedef struct ModelMetadata {
     char *uuid;
-    bool assumed;        /* of replayed sessions */
+    char *application;   /* path of the executable; NULL: of the stage */
+    bool assumed;        /* of replayed sessions; false in rows of applications */
     DecayedSum observed; /* sessions whose metadata of this filesystem was observed */
     WeightedRanges ranges;
 } ModelMetadata;
@@ -144,7 +146,7 @@ typedef struct ModelStage {
     size_t n_uses, allocated_uses;
     ModelStageFile *files;
     size_t n_files, allocated_files;
-    ModelMetadata *metadata; /* by uuid, then `assumed` */
+    ModelMetadata *metadata; /* by uuid, then `assumed`, then application */
     size_t n_metadata, allocated_metadata;
 } ModelStage;
 
@@ -307,8 +309,9 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
                         ModelLaunch **ret, size_t *ret_n);
 
 /* Predicts what a start of the application reads, with first uses counted from the start. It has no
- * metadata, because the sessions have observed that of all applications together: this is `seen`.
- * 0 or -ENOMEM. */
+ * metadata: the planner derives that from the files. `seen` limits it: to what control starts of
+ * the application needed of a filesystem, or, if none shows this, to what the sessions have read of
+ * it. 0 or -ENOMEM. */
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
 /* Returns the sum of the sessions of a stage learned so far, in units of one new session (0.0:

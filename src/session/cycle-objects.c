@@ -437,7 +437,9 @@ static int add_metadata(CycleObjects *m, const Model *model, const CycleParamete
         if (s->stage != STAGE_SESSION || (uid != UID_INVALID && s->uid != uid))
             continue;
         for (size_t k = 0; r >= 0 && k < s->n_metadata; k++)
-            r = add_volume(m, &s->metadata[k], p->selection.minimum_use);
+            r = s->metadata[k].application
+                        ? 0
+                        : add_volume(m, &s->metadata[k], p->selection.minimum_use);
     }
     if (m->n_objects > m->first_metadata)
         qsort(m->objects + m->first_metadata, m->n_objects - m->first_metadata, sizeof(*m->objects),

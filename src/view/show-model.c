@@ -162,6 +162,7 @@ static Table *metadata_table(const ModelStage *g)
 {
     static const Column columns[] = {
             {NULL, "uuid", CELL_STRING},
+            {NULL, "application", CELL_STRING},
             {NULL, "assumed", CELL_BOOLEAN},
             {NULL, "ranges", CELL_JSON},
             {0},
@@ -169,7 +170,7 @@ static Table *metadata_table(const ModelStage *g)
     Table *t = table_new(columns);
 
     for (size_t i = 0; i < g->n_metadata; i++)
-        table_row(t, g->metadata[i].uuid, (int)g->metadata[i].assumed,
+        table_row(t, g->metadata[i].uuid, g->metadata[i].application, (int)g->metadata[i].assumed,
                   ranges_to_json(&g->metadata[i].ranges, g->metadata[i].observed));
     return t;
 }
@@ -201,8 +202,9 @@ static Table *stage_table(const Model *m, bool whole, uint64_t limit)
         for (size_t k = 0; k < g->n_files; k++)
             data += expected_data(g, g->files + k);
         for (size_t k = 0; k < g->n_metadata; k++)
-            *(g->metadata[k].assumed ? &assumed : &metadata) +=
-                    expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
+            if (!g->metadata[k].application)
+                *(g->metadata[k].assumed ? &assumed : &metadata) +=
+                        expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
         table_row(t, stage_to_string(g->stage),
                   g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid,
                   model_sessions(m, g->stage, g->uid, now), mean_usec(g->duration, g->sessions),

@@ -122,6 +122,16 @@ static inline void touch(Trace *t, const char *pages)
     assert_int_equal(trace_validate(t), 0);
 }
 
+/* A control start of the application needed these blocks. Add the applications in rising order. */
+static inline void need(Trace *t, uint32_t application, const char *pages)
+{
+    _cleanup_range_set_ RangeSet ranges = {0};
+
+    test_ranges(pages, PAGE, &ranges);
+    assert_int_equal(trace_add_needed(t, application, 0, &ranges), 0);
+    assert_int_equal(trace_validate(t), 0);
+}
+
 /* Learns the session and frees it. */
 static inline void learn(Model **m, Trace *t)
 {

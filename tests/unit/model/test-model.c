@@ -1036,6 +1036,98 @@ static void a_start_needs_what_it_touches(void **state)
             assert_null(portable->stages[i].uses[k].touched);
 }
 
+/* Lists the blocks that the start of the application with that path may need: "1-3,8-9". */
+static const char *seen_of(const Model *m, const char *application)
+{
+    static char text[64];
+    _cleanup_model_ Model *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    size_t length = 0;
+    uint32_t i = 0;
+
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    while (strcmp(sum->files[sum->stages[0].applications[i].file].path, application) != 0)
+        i++;
+    assert_int_equal(model_predict_launch(sum, i, &p), 0);
+    text[0] = 0;
+    for (size_t k = 0; k < p->n_seen; k++)
+        length += (size_t)snprintf(
+                text + length, sizeof(text) - length, "%s%u-%u", k ? "," : "",
+                (unsigned)(p->seen[k].range.offset / PAGE),
+                (unsigned)((p->seen[k].range.offset + p->seen[k].range.length) / PAGE));
+    return text;
+}
+
+/* The session without replay reads blocks 0 to 9. Control starts of A need blocks 1 and 2, then 2
+ * and 20; nothing shows what B needs. */
+static void a_start_needs_the_metadata_of_control_starts(void **state)
+{
+    static const usec_t starts[] = {500 * USEC_PER_MSEC, 600 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H), *copy = NULL, *portable = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ char *text = NULL, **to = NULL;
+    Trace *one = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-8 B>y=0-2", "0-10"), *t;
+    size_t size;
+
+    learn(&m, one);
+    t = session_with_starts(T0 + 1, "A>x=0-8 B>y=0-2", starts, 2);
+    t->flags |= TRACE_REPLAYED | TRACE_CONTROL;
+    need(t, 0, "1-3");
+    learn(&m, t);
+    assert_string_equal(seen_of(m, "/bin/A"), "1-3");
+    assert_string_equal(seen_of(m, "/bin/B"), "0-10");
+    t = session_with_starts(T0 + 2, "A>x=0-8 B>y=0-2", starts, 2);
+    need(t, 0, "2-3,20-21");
+    learn(&m, t);
+    assert_string_equal(seen_of(m, "/bin/A"), "1-2,2-3,20-21");
+
+    /* The session itself reads what sessions have read. */
+    assert_int_equal(model_predict_stage(m, STAGE_SESSION, 1000, &p), 0);
+    assert_int_equal(p->n_metadata, 1);
+    assert_int_equal(p->metadata[0].range.length, 10 * PAGE);
+
+    /* The rows come back from a file. */
+    text = bytes_of(m);
+    size = strlen(text);
+    assert_int_equal(model_from_json(text, size, &copy, NULL), 0);
+    assert_string_equal(seen_of(copy, "/bin/A"), "1-2,2-3,20-21");
+
+    /* They follow the application to a new name, and go with it. */
+    to = calloc(copy->n_files, sizeof(*to));
+    assert_non_null(to[model_find_file(copy, "/bin/A")] = strdup("/bin/N"));
+    assert_int_equal(model_move_files(copy, to), 0);
+    assert_string_equal(seen_of(copy, "/bin/N"), "1-2,2-3,20-21");
+    free(TAKE_PTR(to));
+    to = calloc(copy->n_files, sizeof(*to));
+    assert_non_null(to[model_find_file(copy, "/bin/N")] = strdup(""));
+    assert_int_equal(model_move_files(copy, to), 0);
+    assert_int_equal(copy->stages[0].n_metadata, 1);
+    assert_null(copy->stages[0].metadata[0].application);
+
+    /* A model that leaves the machine has none. */
+    assert_int_equal(model_make_portable(m, &portable), 0);
+    for (size_t i = 0; i < portable->n_stages; i++)
+        assert_int_equal(portable->stages[i].n_metadata, 0);
+}
+
+/* A start that was not observed tells nothing, nor does one of an application that is gone. */
+static void metadata_needs_an_observed_start(void **state)
+{
+    static const usec_t starts[] = {0, 500 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H);
+    Trace *t = session_with_starts(T0, "A>x=0-8 B>y=0-2", starts, 2);
+
+    need(t, 0, "1-3"); /* it ran before the session */
+    need(t, 1, "4-5");
+    learn(&m, t);
+    assert_int_equal(m->stages[0].n_metadata, 1);
+    assert_string_equal(m->stages[0].metadata[0].application, "/bin/B");
+    for (int i = 1; i <= 60; i++)
+        learn(&m, session(STAGE_SESSION, 1000, T0 + (usec_t)i, 0, "A>x=0-8", NULL));
+    assert_int_equal(model_prune(&m, 0.05), 0);
+    assert_int_equal(m->stages[0].n_metadata, 0);
+}
+
 static void limits_of_a_merger(void **state)
 {
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H + 1), *m = NULL;
@@ -1118,6 +1210,8 @@ int main(void)
             cmocka_unit_test(helpers_are_listed_last),
             cmocka_unit_test(a_start_begins_before_it_is_reported),
             cmocka_unit_test(a_start_needs_what_it_touches),
+            cmocka_unit_test(a_start_needs_the_metadata_of_control_starts),
+            cmocka_unit_test(metadata_needs_an_observed_start),
             cmocka_unit_test(limits_of_a_merger),
     };
 
