@@ -358,10 +358,11 @@ static struct json_object *dump_launches(const LaunchReport *r)
         const char *key;
         uint64_t value;
     } rows[] = {
-            {"n_starts", r->n_starts},     {"n_replayed", r->n_replayed},
-            {"n_resident", r->n_resident}, {"n_control", r->n_control},
-            {"n_dropped", r->n_dropped},   {"n_stopped", r->n_stopped},
-            {"read_bytes", r->read_bytes}, {"latency_usec", r->latency_usec},
+            {"n_starts", r->n_starts},         {"n_replayed", r->n_replayed},
+            {"n_resident", r->n_resident},     {"n_control", r->n_control},
+            {"n_dropped", r->n_dropped},       {"n_stopped", r->n_stopped},
+            {"n_observed", r->n_observed},     {"read_bytes", r->read_bytes},
+            {"latency_usec", r->latency_usec},
     };
 
     for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -477,6 +478,11 @@ bool prefetcher_replays_launches(const Prefetcher *p)
 void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret)
 {
     launch_thread_log(p ? p->launches : NULL, ret);
+}
+
+void prefetcher_take_launch_uses(Prefetcher *p, LaunchUses *ret)
+{
+    launch_thread_take_uses(p ? p->launches : NULL, ret);
 }
 
 Prefetcher *prefetcher_end(Prefetcher *p)

@@ -9,6 +9,7 @@
 
 #include "record/recorder.h"
 #include "session/launch-log.h"
+#include "session/launch-use.h"
 
 /* All strings are borrowed. */
 typedef struct PrefetcherOptions {
@@ -36,6 +37,10 @@ bool prefetcher_replays_launches(const Prefetcher *p);
 /* Copies the replays of launch sets that are over to *ret: since the session began, or since launch
  * replay was last switched on. NULL: there are none. */
 void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret);
+
+/* Moves what was observed of control starts to *ret, which the caller frees with
+ * launch_uses_done(). NULL: there is nothing. */
+void prefetcher_take_launch_uses(Prefetcher *p, LaunchUses *ret);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
  * NULL. */

@@ -7,6 +7,7 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/launch-rows.h"
 #include "daemon/session-history.h"
 #include "state/trace-store.h"
 
@@ -133,6 +134,19 @@ static void store_meanwhile(const RecordingStage *s, Store *x)
         (void)recorder_drain(s->recorder);
 }
 
+/* Adds to the trace what control starts of its session needed. Without it the trace is valid. */
+static void add_launch_rows(const RecordingStage *s, Trace *t)
+{
+    LaunchUses uses;
+    int r;
+
+    prefetcher_take_launch_uses(s->prefetcher, &uses);
+    r = launch_rows_add(&uses, t);
+    launch_uses_done(&uses);
+    if (r < 0)
+        log_debug_errno(r, "headstartd: the trace lacks what control starts needed: %m");
+}
+
 static int write_trace(RecordingStage *s, usec_t settled_ago)
 {
     EndedStage ended = {
@@ -147,6 +161,7 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
     if (r < 0)
         return r;
     t->flags |= prefetcher_trace_flags(s->prefetcher);
+    add_launch_rows(s, t);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;
     if (t->stage == STAGE_LOGIN && s->automatic)

@@ -16,6 +16,7 @@
 #include "record/watched-volumes.h"
 #include "replay/executor.h"
 #include "replay/sample.h"
+#include "session/launch-control.h"
 #include "session/launch-table.h"
 #include "session/machine.h"
 #include "state/launch-packs.h"
@@ -50,6 +51,7 @@ struct LaunchThread {
     pthread_mutex_t lock; /* guards `report` and `log`; never held during I/O */
     LaunchReport report;
     LaunchLog log;
+    LaunchControls *controls;
     int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
     Fanotify *fanotify;
@@ -189,11 +191,20 @@ static int begin_launch(LaunchThread *t, LaunchKey key, const char *path, char *
     }
     t->launches[slot].path = TAKE_PTR(executable);
     t->launches[slot].buf = TAKE_PTR(*buf);
+    launch_controls_spoil(t->controls);
     pthread_mutex_lock(&t->lock);
     t->report.n_replayed++;
     t->report.latency_usec = clock_now(CLOCK_MONOTONIC) - event;
     pthread_mutex_unlock(&t->lock);
     return 0;
+}
+
+static bool is_reading(const LaunchThread *t)
+{
+    for (size_t i = 0; i < LAUNCH_SLOTS; i++)
+        if (t->launches[i].replay)
+            return true;
+    return false;
 }
 
 static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path, usec_t event)
@@ -214,9 +225,11 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
         !launch_table_note(&t->table, key, pids, proc_lineage(pid, pids, ELEMENTSOF(pids)), event))
         return;
     add_to(t, &t->report.n_starts, 1);
-    if (pack_is_control(&pack, t->boot_id))
+    if (pack_is_control(&pack, t->boot_id)) {
         count = &t->report.n_control;
-    else if (launch_table_was_read(&t->table, key) && is_resident(t, &pack))
+        if (!is_reading(t))
+            launch_controls_begin(t->controls, key, &t->volumes.table, &buf, &pack, event);
+    } else if (launch_table_was_read(&t->table, key) && is_resident(t, &pack))
         count = &t->report.n_resident;
     else if (fits(t, &pack) && begin_launch(t, key, path, &buf, &pack, event) >= 0)
         return;
@@ -287,11 +300,24 @@ static void drain_signals(const LaunchThread *t)
         continue;
 }
 
+/* Returns the timeout of poll(2) with `n` replays under way. */
+static int poll_timeout(unsigned n, usec_t observation_due)
+{
+    usec_t now;
+
+    if (n > 0)
+        return (int)(LAUNCH_PRESSURE_USEC / USEC_PER_MSEC);
+    if (observation_due == USEC_INFINITY)
+        return -1;
+    now = clock_now(CLOCK_MONOTONIC);
+    return now < observation_due ? (int)((observation_due - now) / USEC_PER_MSEC) + 1 : 0;
+}
+
 static void *run_thread(void *arg)
 {
     LaunchThread *t = arg;
     uint64_t overflows = 0;
-    usec_t check_due = 0;
+    usec_t check_due = 0, observation_due = USEC_INFINITY;
     bool stopping = false;
     unsigned n = 0;
 
@@ -307,8 +333,7 @@ static void *run_thread(void *arg)
         fanotify_get_groups(t->fanotify, groups);
         p[3] = (struct pollfd){.fd = stopping ? -1 : groups[0], .events = POLLIN};
         p[4] = (struct pollfd){.fd = stopping ? -1 : groups[1], .events = POLLIN};
-        if (poll(p, ELEMENTSOF(p), n > 0 ? (int)(LAUNCH_PRESSURE_USEC / USEC_PER_MSEC) : -1) < 0 &&
-            errno != EINTR)
+        if (poll(p, ELEMENTSOF(p), poll_timeout(n, observation_due)) < 0 && errno != EINTR)
             break;
         if (p[1].revents)
             stopping = true;
@@ -325,6 +350,8 @@ static void *run_thread(void *arg)
         if (now >= check_due)
             check_due = now + LAUNCH_PRESSURE_USEC;
         n = reap(t);
+        if (!stopping)
+            observation_due = launch_controls_end(t->controls, &t->volumes.table, now);
     }
     return NULL;
 }
@@ -338,6 +365,7 @@ static void release(LaunchThread *t)
     for (size_t i = 0; i < ELEMENTSOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    launch_controls_free(t->controls);
     fanotify_free(t->fanotify);
     watched_volumes_done(&t->volumes);
     subordinate_uids_done(&t->subordinate);
@@ -376,7 +404,9 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
     t->root = strdup(o->root);
     t->state = strdup(o->state);
     pthread_mutex_init(&t->lock, NULL);
-    r = t->root && t->state ? open_descriptors(t) : -ENOMEM;
+    r = t->root && t->state ? launch_controls_new(t->root, &t->controls) : -ENOMEM;
+    if (r >= 0)
+        r = open_descriptors(t);
     if (r >= 0)
         r = kernel_boot_id(AT_FDCWD, t->boot_id);
     if (r >= 0)
@@ -410,6 +440,7 @@ void launch_thread_report(LaunchThread *t, LaunchReport *ret)
     pthread_mutex_lock(&t->lock);
     *ret = t->report;
     pthread_mutex_unlock(&t->lock);
+    ret->n_observed = launch_controls_n(t->controls);
 }
 
 void launch_thread_log(LaunchThread *t, LaunchLog *ret)
@@ -420,4 +451,11 @@ void launch_thread_log(LaunchThread *t, LaunchLog *ret)
     pthread_mutex_lock(&t->lock);
     *ret = t->log;
     pthread_mutex_unlock(&t->lock);
+}
+
+void launch_thread_take_uses(LaunchThread *t, LaunchUses *ret)
+{
+    *ret = (LaunchUses){0};
+    if (t)
+        launch_controls_take(t->controls, ret);
 }

@@ -10,7 +10,9 @@
  * - If a set was read to its end before, some of its ranges are looked up in the page cache. If all
  *   of them are resident, the set is not read. Otherwise only those data of the set that are not
  *   resident are requested, so that the replay skips what the application has already read.
- * - pack_is_control() chooses some boots in which the set of an application is not read.
+ * - pack_is_control() chooses some boots in which the set of an application is not read. The first
+ *   such start of each application in a session is observed (launch-observation.h): it shows what
+ * of the set the start needs. Meanwhile the prefetch thread is held.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
  *   reading is stopped.
@@ -18,6 +20,7 @@
  * Only programs on local block-backed filesystems are watched. */
 
 #include "session/launch-log.h"
+#include "session/launch-use.h"
 
 #define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two checks of memory pressure */
 
@@ -37,6 +40,7 @@ typedef struct LaunchReport {
                           */
     uint64_t n_dropped;  /* starts that were not replayed: no slot, no memory, or an error */
     uint64_t n_stopped;  /* sets whose reading was stopped before its end */
+    uint64_t n_observed; /* control starts that were observed to their end */
     uint64_t read_bytes;
     usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
 } LaunchReport;
@@ -57,3 +61,7 @@ void launch_thread_report(LaunchThread *t, LaunchReport *ret);
 
 /* Copies the replays that are over to *ret. If `t` is NULL, there are none. */
 void launch_thread_log(LaunchThread *t, LaunchLog *ret);
+
+/* Moves what was observed of control starts to *ret, which the caller frees with
+ * launch_uses_done(). If `t` is NULL, there is nothing. */
+void launch_thread_take_uses(LaunchThread *t, LaunchUses *ret);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/pressure.h"
 #include "base/thread.h"
+#include "session/prefetch-hold.h"
 #include "session/prefetch-internal.h"
 
 #include <fcntl.h>
@@ -82,7 +83,7 @@ static bool is_cancelled(void *arg)
 {
     PrefetchThread *t = arg;
 
-    return atomic_load(&t->stop) || atomic_load(&t->generation) != t->current;
+    return atomic_load(&t->stop) || atomic_load(&t->generation) != t->current || prefetch_is_held();
 }
 
 static void add_report(void *arg, const PrefetchReport *more)
@@ -124,6 +125,7 @@ static void touch(void *arg, uint64_t dev)
 {
     PrefetchThread *t = arg;
 
+    prefetch_note_access();
     atomic_store(&t->touched, 0);
     atomic_store(&t->since, clock_now(CLOCK_MONOTONIC));
     atomic_store(&t->touched, dev);

@@ -564,7 +564,7 @@ drop_caches() {
 
 # launched JQ-EXPRESSION: waits until the expression is true of the counters of launches.
 launched() {
-    hs_wait 30 dumped ".launch | $1"
+    hs_wait 45 dumped ".launch | $1"
 }
 
 # launched_while JQ-EXPRESSION COMMAND…: runs the command, which reads its input, until the expression is true of the
@@ -660,9 +660,9 @@ touched_after() {
     { cat; sleep "$1"; } | "${@:2}"
 }
 
-@test "launch: a control start is recorded in a session that replays other starts" {
-    local pack control=() newest
-    learned_starts
+# control_session: plans, and starts a session in which the second application is not replayed.
+control_session() {
+    local pack control=()
     echo $'[Replay]\nControlInterval=1' >>"$HS_MNT/etc/headstart/headstart.conf"
     plan
     for pack in "$HS_STATE"/launch*.pack; do
@@ -677,16 +677,56 @@ touched_after() {
     for pack in "${control[@]}"; do cp "$HS_TMP/${pack##*/}" "$pack"; done
     session_start
     drop_caches
+}
+
+# newest_session: prints the name of the newest trace of a session.
+newest_session() {
+    # shellcheck disable=SC2012 # the names are ours
+    ls -t "$HS_STATE"/traces/*-session*.json | head -n 1
+}
+
+@test "launch: a control start is recorded in a session that replays other starts" {
+    learned_starts
+    control_session
     launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 0' as_user /bin/first
     launched_while '.n_starts == 2 and .n_replayed == 1 and .n_control == 1' touched_after 4 as_user /bin/second nothing
     session_stop
-    # shellcheck disable=SC2012 # the names are ours
-    newest=$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)
-    "$HEADSTART" --state="$HS_STATE" show --json=short "$newest" | jq -e '.flags | index("replayed") and index("control")'
+    "$HEADSTART" --state="$HS_STATE" show --json=short "$(newest_session)" |
+        jq -e '.flags | index("replayed") and index("control")'
     # It has the pages that the control start has touched.
-    zcat -f "$newest" | jq -e '. as $t | def sums: [foreach .[] as $d (0; . + $d)];
+    zcat -f "$(newest_session)" | jq -e '. as $t | def sums: [foreach .[] as $d (0; . + $d)];
         ($t.files.path_delta | sums) as $path |
         [$t.touched.application_delta | sums[] | $t.paths.name[$path[$t.applications[.]]]] | index("second")'
+}
+
+# planned_bytes FILE: prints how many bytes of the file the set of the second application has.
+planned_bytes() {
+    local pack
+    for pack in "$HS_STATE"/launch-*.pack; do
+        "$HEADSTART" show --limit=0 --json=short "$pack"
+    done | jq -s --arg file "$1" 'map(.volumes[]) | map(select(any(.files[]; .path == "/data/a") | not) |
+        (.files | map(.path) | index($file)) as $i | .data[] | select(.file == $i) | .length) | add'
+}
+
+@test "launch: a control start shows which metadata and which pages of files it needs, and the next set has them" {
+    learned_starts
+    [ "$(planned_bytes /data/b/1)" -ge 1500000 ]
+    control_session
+    # It reads the first line of a file that the set has as a whole, and waits for its input.
+    launched_while '.n_starts == 1 and .n_control == 1 and .n_observed == 1' \
+        as_user /bin/second -a -m 1 '' /data/b/1 -
+    session_stop
+    zcat -f "$(newest_session)" >"$HS_TMP/trace"
+    jq -e '. as $t | def sums: [foreach .[] as $d (0; . + $d)]; def bytes: [.[range(1; length; 2)]] | add;
+        ($t.files.path_delta | sums) as $path | def name: $t.paths.name[$path[.]];
+        ([$t.needed_metadata.application_delta | sums[] | $t.applications[.] | name] == ["second"]) and
+        ($t.needed_metadata.ranges[0] | bytes >= 4096) and
+        ([$t.touched.application_delta, $t.touched.file_delta | sums] | transpose | to_entries | map(
+            select(($t.applications[.value[0]] | name) == "second" and (.value[1] | name) == "1") |
+            $t.touched.ranges[.key] | bytes) | length == 1 and .[0] >= 4096 and .[0] < 1000000)' "$HS_TMP/trace"
+    "$HEADSTART" --state="$HS_STATE" learn --quiet
+    plan
+    [ "$(planned_bytes /data/b/1)" -lt 1000000 ]
 }
 
 @test "launch: what is in memory is not read" {

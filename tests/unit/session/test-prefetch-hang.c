@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests that the prefetch thread is replaced when a disk does not answer. */
+/* Tests that the prefetch thread is replaced when a disk does not answer, and that it can be held.
+ */
 
 #include "base/clock.h"
 #include "base/pressure.h"
 #include "session/mount-dirs.h"
+#include "session/prefetch-hold.h"
 #include "session/prefetch-thread.h"
 
 #include <setjmp.h>
@@ -141,11 +143,47 @@ static void the_disk_of_the_root_is_awaited(void **state)
     prefetch_thread_free(t);
 }
 
+/* Waits until the thread has nothing to do. */
+static void wait_until_idle(PrefetchThread *t)
+{
+    PrefetchReport report;
+
+    do {
+        usleep(1000);
+        prefetch_thread_report(t, &report);
+    } while (report.working);
+}
+
+static void a_held_thread_accesses_nothing(void **state)
+{
+    PrefetchThread *t;
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+    uint64_t accesses = prefetch_accesses();
+
+    fake.n_answered = 0;
+    prefetch_hold(now + 60 * USEC_PER_SEC);
+    prefetch_hold(now + USEC_PER_SEC); /* does not shorten the hold */
+    assert_int_equal(prefetch_thread_new("/", 0, &t), 0);
+    assert_int_equal(prefetch_thread_request(t, requests + 1, 1), 0);
+    wait_until_idle(t);
+    assert_int_equal(fake.n_answered, 0);
+    assert_int_equal(prefetch_accesses(), accesses);
+
+    fake.ahead += 61 * USEC_PER_SEC;
+    assert_false(prefetch_is_held());
+    assert_int_equal(prefetch_thread_request(t, requests + 1, 1), 0);
+    wait_for(&fake.n_answered, 1);
+    wait_until_idle(t);
+    assert_true(prefetch_accesses() > accesses);
+    prefetch_thread_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_disk_that_hangs_is_left_out),
             cmocka_unit_test(the_disk_of_the_root_is_awaited),
+            cmocka_unit_test(a_held_thread_accesses_nothing),
     };
 
     if (pipe(fake.gate) < 0)

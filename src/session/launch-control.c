@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "session/launch-control.h"
+
+#include "base/log.h"
+#include "session/prefetch-hold.h"
+
+#include <pthread.h>
+
+typedef struct Observed {
+    LaunchObservation *observation; /* NULL: unused */
+    usec_t due;                     /* of its end, on CLOCK_MONOTONIC */
+    uint64_t accesses;              /* prefetch_accesses() at its begin */
+    bool spoilt;
+} Observed;
+
+struct LaunchControls {
+    const char *root;
+    Observed observed[LAUNCH_CONTROLS_MAX];
+    pthread_mutex_t lock; /* guards the members below */
+    LaunchUses uses;
+    uint64_t n;
+};
+
+int launch_controls_new(const char *root, LaunchControls **ret)
+{
+    LaunchControls *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    c->root = root;
+    pthread_mutex_init(&c->lock, NULL);
+    *ret = c;
+    return 0;
+}
+
+LaunchControls *launch_controls_free(LaunchControls *c)
+{
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++)
+        launch_observation_free(c->observed[i].observation);
+    launch_uses_done(&c->uses);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+    return NULL;
+}
+
+/* Returns a free place, or NULL: if there is none, or if the application was observed before. */
+static Observed *find_place(LaunchControls *c, LaunchKey key)
+{
+    Observed *place = NULL;
+    bool known;
+
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++) {
+        LaunchObservation *o = c->observed[i].observation;
+        LaunchKey other = o ? launch_observation_key(o) : (LaunchKey){0};
+
+        if (!o)
+            place = &c->observed[i];
+        else if (other.uid == key.uid && other.application == key.application)
+            return NULL;
+    }
+    pthread_mutex_lock(&c->lock);
+    known = c->uses.n == LAUNCH_USES_MAX || launch_uses_have(&c->uses, key);
+    pthread_mutex_unlock(&c->lock);
+    return known ? NULL : place;
+}
+
+void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
+                           const Pack *p, usec_t event)
+{
+    Observed *place = find_place(c, key);
+    Observed o = {.due = event + LAUNCH_HELPER_MAX_USEC, .accesses = prefetch_accesses()};
+    int r;
+
+    if (!place)
+        return;
+    prefetch_hold(o.due);
+    r = launch_observation_begin(key, c->root, t, buf, p, &o.observation);
+    if (r < 0)
+        log_debug_errno(r, "headstartd: launch: cannot observe a control start, ignoring: %m");
+    else
+        *place = o;
+}
+
+void launch_controls_spoil(LaunchControls *c)
+{
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++)
+        c->observed[i].spoilt = true;
+}
+
+static void end(LaunchControls *c, Observed *o, const VolumeTable *t)
+{
+    LaunchUse use = {0};
+    int r = o->spoilt || prefetch_accesses() != o->accesses
+                    ? -EBUSY
+                    : launch_observation_end(o->observation, t, &use);
+
+    if (r < 0)
+        log_debug_errno(r, "headstartd: launch: a control start does not count: %m");
+    pthread_mutex_lock(&c->lock);
+    if (r >= 0 && c->uses.n < LAUNCH_USES_MAX) {
+        c->uses.items[c->uses.n++] = use;
+        use = (LaunchUse){0};
+        c->n++;
+    }
+    pthread_mutex_unlock(&c->lock);
+    launch_use_done(&use);
+    o->observation = launch_observation_free(o->observation);
+}
+
+usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now)
+{
+    usec_t next = USEC_INFINITY;
+
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++) {
+        Observed *o = &c->observed[i];
+
+        if (o->observation && now >= o->due)
+            end(c, o, t);
+        if (o->observation)
+            next = MIN(next, o->due);
+    }
+    return next;
+}
+
+void launch_controls_take(LaunchControls *c, LaunchUses *ret)
+{
+    pthread_mutex_lock(&c->lock);
+    *ret = c->uses;
+    c->uses = (LaunchUses){0};
+    pthread_mutex_unlock(&c->lock);
+}
+
+uint64_t launch_controls_n(LaunchControls *c)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&c->lock);
+    n = c->n;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}

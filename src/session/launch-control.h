@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The control starts of a session that are observed (session/launch-observation.h): which of them,
+ * when an observation ends, and whether it counts. One thread observes; launch_controls_take() and
+ * launch_controls_n() may be called by others. */
+
+#include "session/launch-observation.h"
+
+/* The most control starts that are observed at once. */
+#define LAUNCH_CONTROLS_MAX 4U
+
+typedef struct LaunchControls LaunchControls;
+
+/* `root` is borrowed. Returns 0 or -ENOMEM. */
+int launch_controls_new(const char *root, LaunchControls **ret);
+LaunchControls *launch_controls_free(LaunchControls *c);
+
+/* Observes the start of which the event came at `event` (CLOCK_MONOTONIC), if it is the first
+ * observed one of this application in the session and there is room. Holds the prefetch thread
+ * meanwhile (session/prefetch-hold.h). Takes over *buf, which holds the pack, if it observes the
+ * start. A failure has no other effect. */
+void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
+                           const Pack *p, usec_t event);
+
+/* A set is being read: what is observed now does not count. */
+void launch_controls_spoil(LaunchControls *c);
+
+/* Ends the observations that are due, and keeps the results of those that count. Returns the time
+ * at which the next one is due, or USEC_INFINITY. */
+usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now);
+
+/* Moves the results to *ret, which the caller frees with launch_uses_done(). */
+void launch_controls_take(LaunchControls *c, LaunchUses *ret);
+
+/* Returns how many observations have counted. */
+uint64_t launch_controls_n(LaunchControls *c);
