@@ -20,6 +20,9 @@
  * applications. */
 #define LAUNCHES_SHOWN 5U
 
+/* Where a line continues that does not fit the terminal. */
+#define LINE_INDENT 4
+
 static uint64_t number_in(json_object *o, const char *key)
 {
     uint64_t n;
@@ -299,7 +302,8 @@ static void print_launches(const LaunchHistory *h, const char *name)
         printf("%s: none was recorded yet\n", name);
         return;
     }
-    printf("%s: %s\n", name, effect_to_text(&h->benefits.all.effect, "starts", off, text));
+    cli_print_wrapped(0, LINE_INDENT, "%s: %s", name,
+                      effect_to_text(&h->benefits.all.effect, "starts", off, text));
     for (size_t i = 0; i < h->benefits.n && table_n_rows(t) < LAUNCHES_SHOWN; i++) {
         const Effect *e = &h->benefits.items[i].benefit.effect;
         char interval[INTERVAL_TEXT_MAX];
@@ -323,7 +327,7 @@ static void print_benefit(const Benefits *all, Stage stage, const char *name)
     const Benefit *b = &all->stages[stage];
     char text[BENEFIT_TEXT_MAX];
 
-    printf("%s: %s\n", name, benefits_to_text(all, stage, text));
+    cli_print_wrapped(0, LINE_INDENT, "%s: %s", name, benefits_to_text(all, stage, text));
     if (!b->effect.known && !all->off[stage] && b->n_left_out > 0)
         printf("    Left out: %zu; 'headstart history' shows why\n", b->n_left_out);
 }
@@ -333,12 +337,13 @@ static void print_of_all(const Status *s)
 {
     char text[BENEFIT_TEXT_MAX], off[REPLAY_OFF_TEXT_MAX];
 
-    printf("Logins of all users: %s\n",
-           effect_to_text(&s->all_logins, "sessions",
-                          replay_off_to_text(STAGE_LOGIN, s->off_logins, off), text));
-    printf("Launches of all users: %s\n",
-           effect_to_text(&s->all_launches, "starts",
-                          replay_off_to_text(STAGE_SESSION, s->launches.off, off), text));
+    cli_print_wrapped(0, LINE_INDENT, "Logins of all users: %s",
+                      effect_to_text(&s->all_logins, "sessions",
+                                     replay_off_to_text(STAGE_LOGIN, s->off_logins, off), text));
+    cli_print_wrapped(0, LINE_INDENT, "Launches of all users: %s",
+                      effect_to_text(&s->all_launches, "starts",
+                                     replay_off_to_text(STAGE_SESSION, s->launches.off, off),
+                                     text));
 }
 
 /* Prints the lines above the tables: whether headstart is on, and what replay saves. */

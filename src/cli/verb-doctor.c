@@ -8,6 +8,8 @@
 #include "command/style.h"
 #include "view/checks.h"
 
+#include <string.h>
+
 static Table *checks_table(const Checks *checks)
 {
     static const Column columns[] = {
@@ -25,6 +27,8 @@ static Table *checks_table(const Checks *checks)
     return t;
 }
 
+#define INDENT 20 /* the width of result and name */
+
 static void print_text(const Checks *checks)
 {
     static const Style styles[_CHECK_RESULT_MAX] = {
@@ -36,12 +40,15 @@ static void print_text(const Checks *checks)
     for (size_t i = 0; i < checks->n; i++) {
         const Check *x = &checks->items[i];
 
-        printf("%s%-8s%s %-10s %s\n", style_on(styles[x->result]),
-               check_result_to_string(x->result), style_off(), x->name, x->found);
-        if (x->cost)
-            printf("%20sCost: %s\n", "", x->cost);
-        if (x->remedy)
-            printf("%20sTo do: %s\n", "", x->remedy);
+        printf("%s%-8s%s %-10s ", style_on(styles[x->result]), check_result_to_string(x->result),
+               style_off(), x->name);
+        cli_print_wrapped(INDENT, INDENT, "%s", x->found);
+        if (x->cost) {
+            printf("%*sCost: ", INDENT, "");
+            cli_print_wrapped(INDENT + strlen("Cost: "), INDENT, "%s", x->cost);
+        }
+        if (x->remedy) /* in one line, because it can be a command that somebody copies */
+            printf("%*sTo do: %s\n", INDENT, "", x->remedy);
     }
 }
 

@@ -123,6 +123,11 @@ void cli_set_locale(void);
 int cli_print(const Context *c, const Table *t);
 int cli_print_fields(const Context *c, const Table *t);
 
+/* Prints a text and a newline. On a terminal, a text that does not fit the line continues in
+ * further lines, which begin with `indent` blanks; it is broken at blanks. `column`: how many
+ * characters of the first line are printed already. */
+void cli_print_wrapped(size_t column, size_t indent, const char *format, ...) _printf_(3, 4);
+
 /* Prints one object as JSON, even without --json=. The arguments are those of table_row(). Returns
  * 0, or an error that was reported. */
 int cli_print_json(const Context *c, const Column *columns, ...);

@@ -5,7 +5,10 @@
 
 #include <inttypes.h>
 #include <locale.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 void cli_set_locale(void)
 {
@@ -33,6 +36,59 @@ static int print_text(const char *text)
     }
     (void)putchar('\n');
     return fflush(stdout) < 0 || ferror(stdout) ? -1 : 0;
+}
+
+/* Returns the number of characters of the word or, with `blanks`, of the blanks at the beginning of
+ * the text, and through *ret_bytes their length. */
+static size_t measure_word(const char *text, bool blanks, size_t *ret_bytes)
+{
+    const char *end = text + (blanks ? strspn(text, " ") : strcspn(text, " "));
+    size_t n = 0;
+
+    for (const char *p = text; p < end; p++)
+        n += ((unsigned char)*p & 0xc0) != 0x80;
+    *ret_bytes = (size_t)(end - text);
+    return n;
+}
+
+/* Returns the number of columns of the terminal, or SIZE_MAX if standard output is none. */
+static size_t terminal_columns(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 ? SIZE_MAX : size.ws_col;
+}
+
+void cli_print_wrapped(size_t column, size_t indent, const char *format, ...)
+{
+    size_t columns = terminal_columns(), at = column, blanks = 0, skipped, bytes;
+    _cleanup_free_ char *all = NULL;
+    const char *text;
+    bool begun = false;
+    va_list ap;
+
+    va_start(ap, format);
+    if (vasprintf(&all, format, ap) < 0)
+        all = NULL;
+    va_end(ap);
+    text = all ? all : "(out of memory)";
+    while (*text) {
+        size_t width = measure_word(text, false, &bytes);
+
+        /* The first word stays in the first line, however long it is. */
+        if (begun && blanks + width > columns - MIN(at, columns)) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+            blanks = 0;
+        }
+        begun = true;
+        printf("%*s%.*s", (int)blanks, "", (int)bytes, text);
+        at += blanks + width;
+        text += bytes;
+        blanks = measure_word(text, true, &skipped);
+        text += skipped;
+    }
+    putchar('\n');
 }
 
 /* Prints the JSON text and a newline. Takes ownership of `o`, also on failure. Returns 0, -ENOMEM
