@@ -292,6 +292,12 @@ fits() {
         "duration_usec":1234567,"data_bytes":123456789,"metadata_bytes":1234567,"skipped":{"gone":12}}' >"$HS_TMP/root/run/headstart/replay-boot.json"
     "$HS_BUILD/tests/tools/tool-mkpack" --stage=boot --policy=off --reason=configured "$HS_STATE/boot.pack" </dev/null
     on_terminal 80 status | sed -n '/^Replayed in this boot/,/^What is wrong/p' | tee /dev/stderr | fits 80
+    # Its lines are broken at blanks, those of doctor also below their column; a pipe has whole lines.
+    on_terminal 80 status | sed '/^$/q' | tee "$HS_TMP/head" | fits 80
+    [ "$(grep -c '^    ' "$HS_TMP/head")" -ge 3 ]
+    diff <(sed ':a; N; $!ba; s/\n    / /g' "$HS_TMP/head") <(hs status | sed '/^$/q')
+    on_terminal 80 doctor | grep -A 1 '^ok *benefit' | tee "$HS_TMP/head" | fits 80
+    grep -q '^                    sessions with replay' "$HS_TMP/head"
     [[ $(on_terminal 80 status) == *"TOOK"*"FILES"*"DATA"$'\n'* && $(on_terminal 120 status) == *"SKIPPED"* ]]
 }
 
