@@ -57,7 +57,8 @@ static int sample_file(const Volume *v, int root_fd, const char *path, const Pac
 static const Volume *find_volume(const VolumeTable *t, const PackVolume *p)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (memcmp(t->volumes[i].uuid_bytes, p->uuid, sizeof(p->uuid)) == 0 &&
+        if (t->volumes[i].uuid[0] &&
+            memcmp(t->volumes[i].uuid_bytes, p->uuid, sizeof(p->uuid)) == 0 &&
             t->volumes[i].subvolume_id == le64toh(p->subvolume_id))
             return &t->volumes[i];
     return NULL;
@@ -202,7 +203,7 @@ int launch_observation_end(LaunchObservation *o, const VolumeTable *t, LaunchUse
         const PackVolume *p = &o->pack.volumes[i];
         const Volume *v = find_volume(t, p);
 
-        if (v && v->uuid[0])
+        if (v)
             r = add_metadata(o, v, p, &use);
     }
     if (r >= 0)
