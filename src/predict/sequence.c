@@ -10,8 +10,10 @@
 /* This many hours before and after the present hour count as the same time of the day. */
 #define HOURS_NEAR 2
 
-#define MSEC_PER_HOUR (UINT64_C(3600) * 1000)
-#define MSEC_PER_DAY  (24 * MSEC_PER_HOUR)
+#define MSEC_PER_HOUR  (UINT64_C(3600) * 1000)
+#define MSEC_PER_DAY   (24 * MSEC_PER_HOUR)
+#define HOURS_PER_WEEK (7U * 24)
+#define MSEC_PER_WEEK  (7 * MSEC_PER_DAY)
 
 /* Rows of counts in addition to the rows of the experts. */
 enum {
@@ -36,20 +38,32 @@ static uint64_t day_of(uint64_t msec)
     return msec / MSEC_PER_DAY;
 }
 
-/* 1970-01-01 was a Thursday. */
-static bool is_weekend(uint64_t msec)
+/* Returns the time since the week began, on Monday. 1970-01-01 was a Thursday. */
+static uint64_t time_of_week(uint64_t msec)
 {
-    uint64_t weekday = (day_of(msec) + 3) % 7; /* Monday: 0 */
-
-    return weekday >= 5;
+    return (msec + 3 * MSEC_PER_DAY) % MSEC_PER_WEEK;
 }
 
-static bool same_time(uint64_t a_msec, uint64_t b_msec)
+/* Lists for each hour of the week whether it counts as the same time as the hour of `msec`. Every
+ * start of the log is compared, so a table saves most of the divisions. */
+static void list_same_hours(uint64_t msec, bool ret[static HOURS_PER_WEEK])
 {
-    uint64_t a = a_msec / MSEC_PER_HOUR % 24, b = b_msec / MSEC_PER_HOUR % 24;
-    uint64_t apart = a > b ? a - b : b - a;
+    unsigned now = (unsigned)(time_of_week(msec) / MSEC_PER_HOUR);
 
-    return is_weekend(a_msec) == is_weekend(b_msec) && MIN(apart, 24 - apart) <= HOURS_NEAR;
+    for (unsigned i = 0; i < HOURS_PER_WEEK; i++) {
+        unsigned a = i % 24, b = now % 24, apart = a > b ? a - b : b - a;
+        bool weekend = i / 24 >= 5;
+
+        ret[i] = weekend == (now / 24 >= 5) && MIN(apart, 24 - apart) <= HOURS_NEAR;
+    }
+}
+
+/* Returns true if `offset` after the time `begin` of a week is one of the hours. */
+static bool is_same_hour(const bool hours[static HOURS_PER_WEEK], uint64_t begin, uint64_t offset)
+{
+    uint64_t t = begin + offset;
+
+    return hours[(t < MSEC_PER_WEEK ? t : t % MSEC_PER_WEEK) / MSEC_PER_HOUR];
 }
 
 /* The counts, and the weight of the next case of each "recent" expert. */
@@ -61,7 +75,18 @@ typedef struct Counting {
     uint32_t ran[SESSION_LOG_STARTS_MAX]; /* the applications that ran at the time of the case */
     size_t n_ran;
     uint32_t session; /* number of the session in COUNT_SEEN */
+    /* The hours of the week that count as the same time as now, and as the beginning of the present
+     * session. */
+    bool now_hours[HOURS_PER_WEEK], begin_hours[HOURS_PER_WEEK];
 } Counting;
+
+/* What all starts of a session share. */
+typedef struct CountedSession {
+    const LoggedSession *session;
+    double weight, alike;
+    uint64_t begin; /* time of the week */
+    bool same_day;
+} CountedSession;
 
 /* Returns how far the session agrees with the present one: the number of cases with the same
  * successor, less half of the number of cases with another successor, plus the points for its time.
@@ -72,7 +97,7 @@ static double agreement(const Counting *c, const LoggedSession *s)
     double score = 0;
 
     /* The same time of the day counts as two cases, and the same parity of the day as one. */
-    if (same_time(s->begin_msec, c->x->present.begin_msec))
+    if (is_same_hour(c->begin_hours, time_of_week(s->begin_msec), 0))
         score += 2;
     if (day_of(s->begin_msec) % 2 == day_of(c->x->present.begin_msec) % 2)
         score += 1;
@@ -112,43 +137,51 @@ static void list_ran(Counting *c, const LoggedSession *s, uint32_t i)
 
 /* Counts start i of a session. `before` lists the three applications that started before it, the
  * latest first. */
-static void count_start(Counting *c, const LoggedSession *s, uint32_t i,
-                        const uint32_t before[static 3], double weight, double alike)
+static void count_start(Counting *c, const CountedSession *l, uint32_t i,
+                        const uint32_t before[static 3])
 {
     const uint32_t *now = c->x->before;
-    bool same_day = day_of(s->begin_msec) % 2 == day_of(c->x->now_msec) % 2;
-    bool near = same_time(s->begin_msec + s->starts[i].at_msec, c->x->now_msec);
+    const LoggedSession *s = l->session;
+    bool near = is_same_hour(c->now_hours, l->begin, s->starts[i].at_msec);
     uint32_t a = s->starts[i].application;
 
-    c->rows[SEQUENCE_ANY][a] += weight;
+    c->rows[SEQUENCE_ANY][a] += l->weight;
     c->rows[SEQUENCE_ANY_RECENT][a] += c->any_recent;
     c->any_recent *= RECENT_ANY;
-    c->rows[COUNT_ALIKE_ANY][a] += alike;
+    c->rows[COUNT_ALIKE_ANY][a] += l->alike;
     if (near)
-        c->rows[COUNT_HOUR_ANY][a] += weight;
+        c->rows[COUNT_HOUR_ANY][a] += l->weight;
     if (before[0] != now[0])
         return;
     list_ran(c, s, i);
-    count_case(c, SEQUENCE_ONE, s, i, weight);
+    count_case(c, SEQUENCE_ONE, s, i, l->weight);
     count_case(c, SEQUENCE_ONE_RECENT, s, i, c->one_recent);
     c->one_recent *= RECENT_CASE;
-    count_case(c, SEQUENCE_ALIKE, s, i, alike);
-    if (same_day)
-        count_case(c, SEQUENCE_DAY, s, i, weight);
+    count_case(c, SEQUENCE_ALIKE, s, i, l->alike);
+    if (l->same_day)
+        count_case(c, SEQUENCE_DAY, s, i, l->weight);
     if (near)
-        count_case(c, SEQUENCE_HOUR, s, i, weight);
+        count_case(c, SEQUENCE_HOUR, s, i, l->weight);
     if (before[1] != now[1])
         return;
-    count_case(c, SEQUENCE_TWO, s, i, weight);
+    count_case(c, SEQUENCE_TWO, s, i, l->weight);
     count_case(c, SEQUENCE_TWO_RECENT, s, i, c->two_recent);
     c->two_recent *= RECENT_CASE;
     if (before[2] == now[2])
-        count_case(c, SEQUENCE_THREE, s, i, weight);
+        count_case(c, SEQUENCE_THREE, s, i, l->weight);
 }
 
 /* Counts the starts of a session, the newest first. */
 static void count_session(Counting *c, const LoggedSession *s, double weight, double alike)
 {
+    const CountedSession l = {
+            .session = s,
+            .weight = weight,
+            .alike = alike,
+            .begin = time_of_week(s->begin_msec),
+            .same_day = day_of(s->begin_msec) % 2 == day_of(c->x->now_msec) % 2,
+    };
+
     for (uint32_t i = s->n; i-- > 0;) {
         const uint32_t before[3] = {
                 i > 0 ? s->starts[i - 1].application : 0,
@@ -160,7 +193,7 @@ static void count_session(Counting *c, const LoggedSession *s, double weight, do
                         : SEQUENCE_NONE,
         };
 
-        count_start(c, s, i, before, weight, alike);
+        count_start(c, &l, i, before);
     }
 }
 
@@ -248,6 +281,8 @@ int sequence_compute(Sequence *s, const SequenceSituation *x)
     for (unsigned k = 0; k < COUNTS; k++)
         c.rows[k] = s->chances + k * n;
     even = s->chances + COUNTS * n;
+    list_same_hours(x->now_msec, c.now_hours);
+    list_same_hours(x->present.begin_msec, c.begin_hours);
     for (uint32_t i = 0; i < x->present.n; i++) {
         uint32_t a = x->present.starts[i].application;
 
