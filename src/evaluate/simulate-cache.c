@@ -169,39 +169,60 @@ static uint64_t budget(const Simulation *s)
     return s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX : s->p->cache_size;
 }
 
-void simulate_select(Simulation *s)
+/* Offers objects to the selection, in the order of their scores. Returns their number. */
+static size_t offer(Simulation *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->scores.n; i++) {
+        const ObjectScore *c = &s->scores.scores[i];
+
+        if (c->probability < s->p->minimum_probability)
+            continue;
+        s->candidates[n] = (SelectionCandidate){
+                .bytes = selected_size(s, c->object),
+                .use = simulate_asks_for_use(s)
+                               ? object_scores_probability(&s->kept_scores, c->object)
+                               : 1,
+                .worth = s->worth ? s->worth[c->object] : 1,
+                .present = s->objects[c->object].cached,
+        };
+        s->offered[n++] = c->object;
+    }
+    return n;
+}
+
+int simulate_select(Simulation *s)
 {
     Selection selection = {
             .parameters = s->p->selection,
             .budget_bytes = budget(s),
             .reads = &s->reads,
     };
-    size_t n = 0;
+    size_t n_offered, n = 0;
+    int r;
 
     simulate_disk_advance(s, s->now);
     cancel_reads(s);
-    for (size_t i = 0; i < s->scores.n; i++) {
-        ObjectScore c = s->scores.scores[i];
-        SimulatedObject *x = &s->objects[c.object];
-        SelectionCandidate candidate = {
-                .bytes = selected_size(s, c.object),
-                .use = simulate_asks_for_use(s)
-                               ? object_scores_probability(&s->kept_scores, c.object)
-                               : 1,
-                .present = x->cached,
-        };
+    n_offered = offer(s);
+    r = selection_choose(&selection, s->candidates, n_offered);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n_offered; i++) {
+        uint32_t o = s->offered[i];
 
-        if (c.probability < s->p->minimum_probability)
+        if (s->candidates[i].verdict != SELECTION_SELECTED)
             continue;
         /* An object that does not fit into the cache would be read again and again. */
-        if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size)
-            break;
-        if (selection_consider(&selection, &candidate) != SELECTION_SELECTED)
+        if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size) {
+            if (!s->candidates[i].present)
+                selection_cancel(&s->reads, &s->candidates[i]);
             continue;
-        x->selected = s->n_predictions;
-        if (!x->cached)
-            read_ahead(s, c.object, candidate.use);
-        s->selected[n++] = c.object;
+        }
+        s->objects[o].selected = s->n_predictions;
+        if (!s->objects[o].cached)
+            read_ahead(s, o, s->candidates[i].use);
+        s->selected[n++] = o;
     }
     if (s->p->selected)
         s->p->selected(s->selected, n, s->p->selected_userdata);
@@ -215,4 +236,5 @@ void simulate_select(Simulation *s)
             s->objects[o].unused = s->objects[o].pending = true;
     }
     simulate_disk_advance(s, s->now);
+    return 0;
 }

@@ -39,7 +39,8 @@ typedef struct Simulation {
     size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
     size_t *uses_next;  /* by item: the first use that is not in the past */
     Guesses guesses, kept, scored;
-    uint32_t *selected;               /* room for all objects */
+    uint32_t *offered, *selected;     /* room for all objects */
+    SelectionCandidate *candidates;   /* of `offered` */
     double *worth;                    /* by object, or NULL */
     ObjectScores scores, kept_scores; /* scores: of uses within the horizon of the selection;
                                          kept_scores: of uses before the session ends */
@@ -53,6 +54,8 @@ typedef struct Simulation {
     usec_t stalled_to; /* when the latest use had all its objects */
     uint32_t session;
     bool in_session, testing;
+    /* Of this session, by bin: the number of guesses, and of used ones less their probabilities. */
+    double bin_n[SIMULATE_BINS], bin_excess[SIMULATE_BINS];
 } Simulation;
 
 /* Returns whether the selection depends on the probability of use before the session ends. */
@@ -70,5 +73,6 @@ usec_t simulate_disk_demand(Simulation *s, uint32_t o, usec_t at);
 void simulate_cache_use(Simulation *s, uint32_t o);
 /* Empties the cache when a session ends. Objects that were read and not used count as wasted. */
 void simulate_cache_clear(Simulation *s);
-/* Selects from s->scores within the budget, and reads the objects that are not cached. */
-void simulate_select(Simulation *s);
+/* Selects from s->scores within the budget, and reads the objects that are not cached. Returns 0 or
+ * -ENOMEM. */
+int simulate_select(Simulation *s);

@@ -27,7 +27,9 @@ static void simulation_done(Simulation *s)
     guesses_done(&s->guesses);
     guesses_done(&s->kept);
     guesses_done(&s->scored);
+    free(s->offered);
     free(s->selected);
+    free(s->candidates);
     free(s->queue);
     free(s->worth);
     object_scores_done(&s->scores);
@@ -81,12 +83,15 @@ static bool is_used(Simulation *s, uint32_t item, usec_t until)
 static double score_guess(Simulation *s, const Guess *g, usec_t until)
 {
     double p = g->probability;
-    SimulateBin *bin = &s->report->bins[MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U)];
+    unsigned b = MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U);
+    SimulateBin *bin = &s->report->bins[b];
     bool used = is_used(s, g->item, until);
 
     bin->n++;
     bin->used += used;
     bin->sum += p;
+    s->bin_n[b]++;
+    s->bin_excess[b] += (double)used - p;
     p = MIN(MAX(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN);
     return used ? -log(p) : -log1p(-p);
 }
@@ -164,7 +169,9 @@ static int predict(Simulation *s, size_t event)
         r = object_scores_compute(&s->kept_scores, &table, &s->kept);
     if (r < 0)
         return r;
-    simulate_select(s);
+    r = simulate_select(s);
+    if (r < 0)
+        return r;
     return s->now >= s->session_start + s->p->grace ? score_point(s, event) : 0;
 }
 
@@ -225,11 +232,26 @@ static void use_item(Simulation *s, uint32_t item)
         s->report->n_covered += covered;
 }
 
+/* Adds the guesses of the session to the sums over the sessions. */
+static void end_bins(Simulation *s)
+{
+    for (unsigned b = 0; b < SIMULATE_BINS; b++) {
+        SimulateBin *bin = &s->report->bins[b];
+        double e = s->bin_excess[b], n = s->bin_n[b];
+
+        bin->ee += e * e;
+        bin->en += e * n;
+        bin->nn += n * n;
+        s->bin_excess[b] = s->bin_n[b] = 0;
+    }
+}
+
 static int end_session(Simulation *s)
 {
     if (!s->in_session)
         return 0;
     s->in_session = false;
+    end_bins(s);
     running_set_clear(&s->running);
     simulate_cache_clear(s);
     s->guesses.n = 0;
@@ -465,8 +487,10 @@ static int set_up(Simulation *s)
 
     s->objects = calloc(in->n_objects + 1, sizeof(*s->objects));
     s->selected = calloc(in->n_objects + 1, sizeof(*s->selected));
+    s->offered = calloc(in->n_objects + 1, sizeof(*s->offered));
+    s->candidates = calloc(in->n_objects + 1, sizeof(*s->candidates));
     s->queue = calloc(in->n_objects + 1, sizeof(*s->queue));
-    if (!s->objects || !s->selected || !s->queue)
+    if (!s->objects || !s->selected || !s->offered || !s->candidates || !s->queue)
         return -ENOMEM;
     /* If files are counted, all objects have equal worth. */
     if (s->p->cache_unit != CACHE_FILES || s->p->budget_bytes != UINT64_MAX) {

@@ -109,6 +109,10 @@ void simulate_bound_waste(SimulateParameters *p, double maximum_waste);
 typedef struct SimulateBin {
     uint64_t n, used; /* guesses in this tenth, and those of them whose item was used */
     double sum;       /* sum of their probabilities */
+    /* Sums over the sessions of e e, e n and n n. n is the number of guesses of a session in this
+     * tenth, and e is the number of used ones less the sum of their probabilities. The guesses of a
+     * session depend on one another, so these sums show how far chance explains a difference. */
+    double ee, en, nn;
 } SimulateBin;
 
 typedef struct SimulateReport {

@@ -8,7 +8,11 @@
  * selected under three conditions. It is used before the session ends with a probability of at
  * least `minimum_use`. It fits into the rest of the budget. If it has to be read, the expected
  * waste of the session's reads stays within the share `maximum_waste` of their bytes. The expected
- * waste of a read is its size times the probability that the session does not use it. */
+ * waste of a read is its size times the probability that the session does not use it.
+ *
+ * With a bound on waste, the room that it leaves goes to the objects that save most time in the
+ * session for their expected waste. Only if the bound refuses some of the objects that fit into the
+ * budget, others take their place. */
 
 #include "base/macros.h"
 
@@ -30,19 +34,6 @@ typedef struct SelectionReads {
     double expected_waste; /* bytes */
 } SelectionReads;
 
-/* One selection. `reads` is borrowed from the caller, who zeroes it when a session begins. */
-typedef struct Selection {
-    SelectionParameters parameters;
-    uint64_t budget_bytes, selected_bytes;
-    SelectionReads *reads;
-} Selection;
-
-typedef struct SelectionCandidate {
-    uint64_t bytes;
-    double use;   /* probability that the session uses it from now on */
-    bool present; /* the session has read it ahead or used it already: selecting it reads nothing */
-} SelectionCandidate;
-
 typedef enum SelectionVerdict {
     SELECTION_SELECTED,
     SELECTION_UNLIKELY, /* its use is less probable than minimum_use */
@@ -52,12 +43,28 @@ typedef enum SelectionVerdict {
     _SELECTION_VERDICT_INVALID = -EINVAL,
 } SelectionVerdict;
 
+typedef struct SelectionCandidate {
+    uint64_t bytes;
+    double use;   /* probability that the session uses it from now on */
+    double worth; /* object_worth(): the time that its use saves per byte */
+    bool present; /* the session has read it ahead or used it already: selecting it reads nothing */
+    SelectionVerdict verdict; /* set by selection_choose() */
+} SelectionCandidate;
+
+/* One selection. `reads` is borrowed from the caller, who zeroes it when a session begins. */
+typedef struct Selection {
+    SelectionParameters parameters;
+    uint64_t budget_bytes, selected_bytes;
+    SelectionReads *reads;
+} Selection;
+
 /* Returns false also if a parameter is NaN. */
 bool selection_parameters_valid(const SelectionParameters *p);
 
-/* Decides about one object. If the object is selected, adds its bytes to `selected_bytes`, and to
- * `reads` if it has to be read. */
-SelectionVerdict selection_consider(Selection *s, const SelectionCandidate *c);
+/* Decides about n objects, which are in the order of their scores. Sets their verdicts. Adds the
+ * bytes of the selected objects to `selected_bytes`, and those that have to be read to `reads`.
+ * Returns 0, or -ENOMEM; then the verdicts are undefined and nothing was added. */
+int selection_choose(Selection *s, SelectionCandidate *candidates, size_t n);
 
 /* Takes back from `reads` an object that was selected and then not read. */
 void selection_cancel(SelectionReads *reads, const SelectionCandidate *c);

@@ -70,6 +70,11 @@ enum {
     _CYCLE_HORIZON_MAX,
 };
 
+typedef struct CycleOffer {
+    uint32_t object;
+    double probability; /* of the request */
+} CycleOffer;
+
 struct Cycle {
     CycleParameters parameters;
     char *exclude; /* the memory of parameters.exclude */
@@ -88,6 +93,10 @@ struct Cycle {
 
     Guesses guesses[_CYCLE_HORIZON_MAX];
     ObjectScores scores[_CYCLE_HORIZON_MAX];
+    /* The candidates of the latest selection, in the order of their scores, and their objects. */
+    SelectionCandidate *candidates;
+    CycleOffer *offers;
+    size_t n_candidates, allocated_candidates, allocated_offers;
     PrefetchRequest *requests;
     size_t allocated_requests;
     CycleDecision latest;

@@ -68,6 +68,8 @@ Cycle *cycle_free(Cycle *c)
         object_scores_done(&c->scores[k]);
     }
     free(c->requests);
+    free(c->candidates);
+    free(c->offers);
     free(c->present);
     free(c->exclude);
     free(c);
@@ -277,41 +279,29 @@ int cycle_refuse(Cycle *c, const char *path)
     return 0;
 }
 
-/* Requests an object if it is selected. `use`: the probability that the session needs it. */
-static void add_request(Cycle *c, Selection *s, CycleDecision *d, uint32_t object,
-                        double probability, double use)
+/* Offers an object to the selection. `use`: the probability that the session needs it. */
+static void offer(Cycle *c, CycleDecision *d, uint32_t object, double probability, double use)
 {
     const CycleObject *o = &c->objects.objects[object];
-    /* The bound on waste does not concern metadata: it is little (CYCLE_METADATA_BYTES). */
-    const SelectionCandidate candidate = {
-            .bytes = o->range.length,
-            .use = use,
-            .present = c->present[object] || o->kind == PREFETCH_METADATA,
-    };
-    SelectionVerdict verdict;
 
     if (c->objects.paths[o->path].refused) {
-        d->n_refused += use >= s->parameters.minimum_use;
+        d->n_refused += use >= c->parameters.selection.minimum_use;
         return;
     }
-    verdict = selection_consider(s, &candidate);
-    d->n_beyond += verdict == SELECTION_BEYOND;
-    d->n_wasteful += verdict == SELECTION_WASTEFUL;
-    if (verdict != SELECTION_SELECTED)
-        return;
-    c->present[object] = true;
-    c->requests[d->n_requests++] = (PrefetchRequest){
-            .path = c->objects.paths[o->path].text,
-            .range = o->range,
-            .probability = probability,
-            .kind = o->kind,
+    /* The bound on waste does not concern metadata: it is little (CYCLE_METADATA_BYTES). */
+    c->candidates[c->n_candidates] = (SelectionCandidate){
+            .bytes = o->range.length,
+            .use = use,
+            .worth = c->objects.worth[object],
+            .present = c->present[object] || o->kind == PREFETCH_METADATA,
     };
+    c->offers[c->n_candidates++] = (CycleOffer){object, probability};
 }
 
-/* Requests the objects of scores[begin .. end), which have equal worth. Objects below directories
+/* Offers the objects of scores[begin .. end), which have equal worth. Objects below directories
  * of the distribution (model_path_is_portable()) come first, because a user's file must not
  * displace a library only because its name sorts first. */
-static void add_equal_requests(Cycle *c, Selection *s, CycleDecision *d, size_t begin, size_t end)
+static void offer_equal(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;
 
@@ -320,38 +310,71 @@ static void add_equal_requests(Cycle *c, Selection *s, CycleDecision *d, size_t 
             const ObjectScore *score = &c->scores[CYCLE_HORIZON_INTERVAL].scores[i];
 
             if (m->paths[m->objects[score->object].path].shipped == !users)
-                add_request(c, s, d, score->object, score->probability,
-                            object_scores_probability(&c->scores[CYCLE_HORIZON_SESSION],
-                                                      score->object));
+                offer(c, d, score->object, score->probability,
+                      object_scores_probability(&c->scores[CYCLE_HORIZON_SESSION], score->object));
         }
+}
+
+/* Offers all objects, the files and directories in the order of their scores, then the metadata.
+ * Returns 0 or -ENOMEM. */
+static int offer_all(Cycle *c, CycleDecision *d)
+{
+    const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];
+    const CycleObjects *m = &c->objects;
+    size_t n = s->n + m->n_objects - m->first_metadata;
+    int r;
+
+    r = grow_array(&c->requests, &c->allocated_requests, n, sizeof(*c->requests));
+    if (r >= 0)
+        r = grow_array(&c->candidates, &c->allocated_candidates, n, sizeof(*c->candidates));
+    if (r >= 0)
+        r = grow_array(&c->offers, &c->allocated_offers, n, sizeof(*c->offers));
+    if (r < 0)
+        return r;
+    c->n_candidates = 0;
+    for (size_t i = 0, end; i < s->n; i = end) {
+        end = i + 1;
+        while (end < s->n && s->scores[end].worth == s->scores[i].worth)
+            end++;
+        offer_equal(c, d, i, end);
+    }
+    for (size_t i = m->first_metadata; i < m->n_objects; i++)
+        offer(c, d, (uint32_t)i, (double)m->objects[i].chance, (double)m->objects[i].chance);
+    return 0;
 }
 
 /* Makes the requests by algorithm 4.2 of the thesis, with a step that is missing there: each
  * request is subtracted from the budget. */
 static int make_requests(Cycle *c, CycleDecision *d)
 {
-    const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];
-    const CycleObjects *m = &c->objects;
     Selection selection = {
             .parameters = c->parameters.selection,
             .budget_bytes = d->budget_bytes,
             .reads = &c->reads,
     };
-    int r;
+    int r = offer_all(c, d);
 
-    r = grow_array(&c->requests, &c->allocated_requests, s->n + m->n_objects - m->first_metadata,
-                   sizeof(*c->requests));
     if (r < 0)
         return r;
-    for (size_t i = 0, end; i < s->n; i = end) {
-        end = i + 1;
-        while (end < s->n && s->scores[end].worth == s->scores[i].worth)
-            end++;
-        add_equal_requests(c, &selection, d, i, end);
+    r = selection_choose(&selection, c->candidates, c->n_candidates);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < c->n_candidates; i++) {
+        uint32_t object = c->offers[i].object;
+        const CycleObject *o = &c->objects.objects[object];
+
+        d->n_beyond += c->candidates[i].verdict == SELECTION_BEYOND;
+        d->n_wasteful += c->candidates[i].verdict == SELECTION_WASTEFUL;
+        if (c->candidates[i].verdict != SELECTION_SELECTED)
+            continue;
+        c->present[object] = true;
+        c->requests[d->n_requests++] = (PrefetchRequest){
+                .path = c->objects.paths[o->path].text,
+                .range = o->range,
+                .probability = c->offers[i].probability,
+                .kind = o->kind,
+        };
     }
-    for (size_t i = m->first_metadata; i < m->n_objects; i++)
-        add_request(c, &selection, d, (uint32_t)i, (double)m->objects[i].chance,
-                    (double)m->objects[i].chance);
     d->requests = c->requests;
     d->requested_bytes = selection.selected_bytes;
     return 0;

@@ -12,6 +12,8 @@
  * and the promises alone. The promises of the mixture are judged for 20 s, for ten minutes and for
  * the rest of the session, whatever the budgets.
  *
+ * The selection of the session cycle is measured with the mixture alone.
+ *
  * preload is measured with several half-lives. The row shows the one with the most hits: the mean
  * over the budgets, filled. */
 
@@ -160,6 +162,8 @@ static int measure_selections(const SimulateInput *in, const Variant *v, double 
             Cell *c = &row->cells[k][b];
             int r;
 
+            if (k == CYCLE && strcmp(v->predictor, "mixture") != 0)
+                continue;
             simulate_parameters_init(&sp);
             sp.training = training;
             sp.budget_bytes = total_bytes(in) * budgets[b] / 100;
@@ -176,6 +180,25 @@ static int measure_selections(const SimulateInput *in, const Variant *v, double 
             c->stall_msec += report.stall_usec / 1000 / (double)report.n_scored;
         }
     return 0;
+}
+
+static void add_bin(SimulateBin *sum, const SimulateBin *b)
+{
+    sum->n += b->n;
+    sum->used += b->used;
+    sum->sum += b->sum;
+    sum->ee += b->ee;
+    sum->en += b->en;
+    sum->nn += b->nn;
+}
+
+/* Returns the standard error of the difference between the observed and the promised frequency.
+ * Sessions count as independent. The bin must not be empty. */
+static double standard_error(const SimulateBin *b)
+{
+    double n = (double)b->n, mean = ((double)b->used - b->sum) / n;
+
+    return sqrt(fmax(b->ee - 2 * mean * b->en + mean * mean * b->nn, 0)) / n;
 }
 
 /* Measures the promises for each horizon, and the log loss for the first. Of predictors other than
@@ -199,11 +222,8 @@ static int measure_promises(const SimulateInput *in, const Variant *v, double tr
             row->log_loss += report.log_loss / (double)report.n_log_loss;
             row->next += report.next_log_loss / (double)report.n_scored;
         }
-        for (unsigned i = 0; i < SIMULATE_BINS; i++) {
-            row->bins[h][i].n += report.bins[i].n;
-            row->bins[h][i].used += report.bins[i].used;
-            row->bins[h][i].sum += report.bins[i].sum;
-        }
+        for (unsigned i = 0; i < SIMULATE_BINS; i++)
+            add_bin(&row->bins[h][i], &report.bins[i]);
     }
     return 0;
 }
@@ -258,6 +278,8 @@ static bool is_surpassed(const Variant *variants, const Row *rows, size_t n, siz
 static void print_row(const char *name, const Row *row, unsigned n)
 {
     for (unsigned k = 0; k < SELECTIONS; k++) {
+        if (k == CYCLE && strcmp(name, "mixture") != 0)
+            continue;
         printf("%-14s %-6s hit", k == 0 ? name : "", selection_names[k]);
         for (unsigned b = 0; b < N_BUDGETS; b++)
             printf(" %5.3f", row->cells[k][b].hit / n);
@@ -273,7 +295,7 @@ static void print_row(const char *name, const Row *row, unsigned n)
 }
 
 /* Prints the bins of at least 200 guesses in which the promised and the observed frequency differ
- * by more than 0.1. */
+ * by more than 0.1, with the standard error of this difference. */
 static void print_bins(const Row *row, const char *regime)
 {
     for (unsigned h = 0; h < 3; h++)
@@ -283,8 +305,9 @@ static void print_bins(const Row *row, const char *regime)
             double observed = b->n ? (double)b->used / (double)b->n : 0;
 
             if (b->n >= 200 && fabs(promised - observed) > 0.1)
-                printf("    %s, %s: promised %.2f, observed %.2f (%llu)\n", regime,
-                       horizon_names[h], promised, observed, (unsigned long long)b->n);
+                printf("    %s, %s: promised %.2f, observed %.2f, error %.2f (%llu)\n", regime,
+                       horizon_names[h], promised, observed, standard_error(b),
+                       (unsigned long long)b->n);
         }
 }
 
