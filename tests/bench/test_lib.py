@@ -658,9 +658,8 @@ mixture        filled hit 0.657 0.831 0.918 0.987 | waste 0.115 0.118 0.147 0.37
                cycle  hit 0.657 0.831 0.918 0.987 | waste 0.111 0.114 0.111 0.113 | stall    89    30    10     1
                bound  hit 0.655 0.822 0.903 0.955 | waste 0.110 0.121 0.126 0.160 | stall    91    46    37    31
                loss  0.519 next 2.183
-    changed, 10 min: promised 0.37, observed 0.64 (203)
+    changed, 10 min: promised 0.37, observed 0.64, error 0.05 (203)
 preload, 1 w   filled hit 0.600 0.740 0.700 0.970 | waste 0.115 0.118 0.147 0.373 | stall    89    30    10     1
-               cycle  hit 0.600 0.740 0.700 0.970 | waste 0.115 0.118 0.147 0.373 | stall    89    30    10     1
                bound  hit 0.600 0.740 0.700 0.970 | waste 0.115 0.151 0.147 0.155 | stall    89    30    10     1
                loss  3.500 next 2.183
 bound           0.936 0.995 1.000 1.000
@@ -671,7 +670,7 @@ bound           0.936 0.995 1.000 1.000
         self.assertEqual((regime.name, regime.labels["preload"], regime.loss), (
             "changed", "preload, 1 w", {"mixture": 0.519, "preload": 3.5}))
         self.assertEqual(regime.cells["mixture"]["cycle"]["stall"], [89, 30, 10, 1])
-        self.assertEqual(regime.promises, [("10 min", "0.37", "0.64", "203")])
+        self.assertEqual(regime.promises, [("10 min", "0.37", "0.64", "0.05", "203")])
         self.assertEqual(regime.bound, ["0.936", "0.995", "1.000", "1.000"])
         self.assertEqual(regime.best_other("filled", 1), (0.74, "preload"))
         # A predictor that wastes more than the bound does not count, unless the mixture wastes as much.
