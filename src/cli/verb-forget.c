@@ -91,6 +91,9 @@ static int for_each_file(Forgetting *f, const char *path,
     while (r >= 0 && (e = directory_next(dir)))
         if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN)
             r = each(f, dirfd(dir), e->d_name);
+    /* What was deleted does not come back after a power cut. */
+    if (r >= 0 && fsync(dirfd(dir)) < 0)
+        r = cli_error(errno, "%s/%s: %m", f->c->state, path);
     return r;
 }
 
@@ -130,45 +133,50 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-static bool is_forgotten(const Forgetting *f, const SessionRecord *s)
+static bool is_forgotten(const SessionRecord *s, const void *argument)
 {
+    const Forgetting *f = argument;
+
     return (f->stage < 0 || s->stage == f->stage) &&
            (f->user == UID_INVALID || s->uid == f->user ||
             (s->stage != STAGE_BOOT && s->uid == UID_INVALID));
 }
 
-/* Deletes the affected lines of the history. Returns 0, or an error that was reported. */
-static int forget_history(const Forgetting *f)
+static bool is_forgotten_start(const LaunchRecord *l, const void *argument)
 {
-    _cleanup_history_ History h = {0};
-    size_t n = 0;
-    int r = history_read(f->state_fd, 0, &h);
+    const Forgetting *f = argument;
 
-    for (size_t i = 0; r >= 0 && i < h.n; i++)
-        if (!is_forgotten(f, &h.sessions[i]))
-            h.sessions[n++] = h.sessions[i];
-    if (r >= 0 && (n < h.n || !is_partial(f)))
-        r = history_replace(f->state_fd, h.sessions, n);
-    return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
+    return l->uid == f->user || l->uid == UID_INVALID;
 }
 
 /* Deletes the affected starts of applications. Returns 0, or an error that was reported. */
-static int forget_launches(const Forgetting *f)
+static int forget_starts(const Forgetting *f)
 {
-    _cleanup_launch_records_ LaunchRecords l = {0};
-    size_t n = 0;
+    const LaunchTest test = {is_forgotten_start, f};
     int r;
 
     if (f->stage >= 0 && f->stage != STAGE_SESSION)
         return 0;
-    r = launches_read(f->state_fd, &l);
-    for (size_t i = 0; i < l.n; i++)
-        if (f->user != UID_INVALID && l.items[i].uid != f->user && l.items[i].uid != UID_INVALID)
-            l.items[n++] = l.items[i];
-    l.n = n;
-    if (r >= 0)
-        r = launches_replace(f->state_fd, &l);
+    if (f->user == UID_INVALID) {
+        r = drop(f, f->state_fd, LAUNCHES_OLD_FILE);
+        return r < 0 ? r : drop(f, f->state_fd, LAUNCHES_FILE);
+    }
+    r = launches_delete(f->state_fd, &test);
     return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", f->c->state) : 0;
+}
+
+/* Deletes the affected lines of the history. Returns 0, or an error that was reported. */
+static int forget_history(const Forgetting *f)
+{
+    const HistoryTest test = {is_forgotten, f};
+    int r;
+
+    if (!is_partial(f)) {
+        r = drop(f, f->state_fd, HISTORY_OLD_FILE);
+        return r < 0 ? r : drop(f, f->state_fd, HISTORY_FILE);
+    }
+    r = history_delete(f->state_fd, &test);
+    return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
 }
 
 /* Sends SIGHUP to headstartd, so that it loads the model again. Without the signal, the prefetcher
@@ -187,6 +195,7 @@ static void reload_headstartd(const Context *c)
     progress_done(&progress);
 }
 
+/* A killed `forget` loses nothing that it is to keep, and the next one deletes the rest. */
 static int forget(Forgetting *f)
 {
     int r;
@@ -206,7 +215,9 @@ static int forget(Forgetting *f)
     if (r >= 0)
         r = forget_history(f);
     if (r >= 0)
-        r = forget_launches(f);
+        r = forget_starts(f);
+    if (r >= 0 && fsync(f->state_fd) < 0)
+        r = cli_error(errno, "%s: %m", f->c->state);
     if (r < 0)
         return r;
     close(TAKE_FD(f->state_fd)); /* this also releases the lock */

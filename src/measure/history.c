@@ -3,12 +3,20 @@
 #include "measure/history.h"
 
 #include "base/atomic-file.h"
+#include "base/clock.h"
 #include "base/macros.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+/* A writer waits for another writer for at most this time. */
+#define LOCK_WAIT (5 * USEC_PER_SEC)
+#define LOCK_STEP (10 * USEC_PER_MSEC)
+/* How often a writer opens the file again because another writer has replaced it. */
+#define OPEN_ATTEMPTS 100
 
 /* The largest size of a history file. The last line may reach beyond HISTORY_BYTES_MAX. */
 #define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
@@ -135,61 +143,90 @@ static int find_end(int fd, off_t size, off_t *ret)
     return 0;
 }
 
-/* Renames a full file and opens a new one. */
-static int rotate(int state_fd, const LineFile *f, int *fd)
+/* Waits for the lock of a writer. The kernel releases the lock when its holder dies. Returns 0,
+ * -EBUSY after LOCK_WAIT, or another negative errno. */
+static int lock(int fd)
 {
-    int new;
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    usec_t end = clock_now(CLOCK_MONOTONIC) + LOCK_WAIT;
 
-    if (renameat(state_fd, f->name, state_fd, f->old) < 0)
-        return -errno;
-    new = openat(state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (new < 0)
-        return -errno;
-    close(*fd);
-    *fd = new;
+    while (fcntl(fd, F_OFD_SETLK, &l) < 0) {
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+            return -errno;
+        if (clock_now(CLOCK_MONOTONIC) > end)
+            return -EBUSY;
+        usleep(LOCK_STEP);
+    }
     return 0;
 }
 
-static int append_open(int state_fd, const LineFile *f, int *fd, const char *text, size_t n,
-                       bool *ret_torn)
+/* Opens the newer file, which is created if it does not exist, and locks it. The lock covers both
+ * files. Returns a descriptor or a negative errno. */
+static int open_locked(int state_fd, const LineFile *f)
+{
+    for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
+        _cleanup_close_ int fd = openat(
+                state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        struct stat st, now;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+            return -errno;
+        if (!S_ISREG(st.st_mode))
+            return -EBADMSG;
+        CHECK(lock(fd));
+        /* Before the lock was taken, another writer may have renamed or replaced the file. */
+        if (fstatat(state_fd, f->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == now.st_dev &&
+            st.st_ino == now.st_ino)
+            return TAKE_FD(fd);
+    }
+    return -EBUSY;
+}
+
+/* Cuts off a last line without an end. *ret_end becomes the end of the last complete line. */
+static int cut_torn(int fd, off_t *ret_end, bool *ret_torn)
 {
     struct stat st;
-    ssize_t written;
-    off_t end = 0;
-    int r;
 
-    if (fstat(*fd, &st) < 0)
+    if (fstat(fd, &st) < 0)
         return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EBADMSG;
-    r = find_end(*fd, st.st_size, &end);
-    if (r < 0)
-        return r;
-    *ret_torn = end < st.st_size;
-    if (*ret_torn && ftruncate(*fd, end) < 0)
-        return -errno;
-    if (end >= f->bytes_max) {
-        r = rotate(state_fd, f, fd);
-        if (r < 0)
-            return r;
-        end = 0;
-    }
-    written = pwrite(*fd, text, n, end);
-    if (written != (ssize_t)n) {
-        r = written < 0 ? -errno : -ENOSPC;
-        /* If this fails as well, the next writer and every reader drop the torn line. */
-        return ftruncate(*fd, end) < 0 ? -errno : r;
-    }
-    return fsync(*fd) < 0 ? -errno : 0;
+    CHECK(find_end(fd, st.st_size, ret_end));
+    *ret_torn = *ret_end < st.st_size;
+    return *ret_torn && ftruncate(fd, *ret_end) < 0 ? -errno : 0;
 }
 
 /* Appends whole lines. */
 static int append_lines(int state_fd, const LineFile *f, const char *text, size_t n, bool *ret_torn)
 {
-    _cleanup_close_ int fd =
-            openat(state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    bool torn = false, full = false;
 
-    return fd < 0 ? -errno : append_open(state_fd, f, &fd, text, n, ret_torn);
+    do {
+        _cleanup_close_ int fd = open_locked(state_fd, f);
+        ssize_t written;
+        bool cut;
+        off_t end;
+        int r;
+
+        if (fd < 0)
+            return fd;
+        CHECK(cut_torn(fd, &end, &cut));
+        torn = torn || cut;
+        full = end >= f->bytes_max;
+        if (full) {
+            if (renameat(state_fd, f->name, state_fd, f->old) < 0)
+                return -errno;
+            continue;
+        }
+        written = pwrite(fd, text, n, end);
+        if (written != (ssize_t)n) {
+            r = written < 0 ? -errno : -ENOSPC;
+            /* If this fails as well, the next writer and every reader drop the torn line. */
+            return ftruncate(fd, end) < 0 ? -errno : r;
+        }
+        if (fsync(fd) < 0)
+            return -errno;
+    } while (full);
+    *ret_torn = torn;
+    return 0;
 }
 
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn)
@@ -236,22 +273,6 @@ int launches_append(int state_fd, const LaunchRecords *l)
     return size == 0 ? 0 : append_lines(state_fd, &launch_file, text, size, &torn);
 }
 
-static int remove_file(int state_fd, const char *name)
-{
-    return unlinkat(state_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-int launches_replace(int state_fd, const LaunchRecords *l)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-
-    CHECK(launches_to_text(l, &text, &size));
-    CHECK(size == 0 ? remove_file(state_fd, LAUNCHES_FILE)
-                    : atomic_file_write(state_fd, LAUNCHES_FILE, text, size, 0600));
-    return remove_file(state_fd, LAUNCHES_OLD_FILE);
-}
-
 static int add_launches(int state_fd, const char *name, LaunchRecords *l)
 {
     _cleanup_free_ char *text = NULL;
@@ -282,37 +303,78 @@ int launches_read(int state_fd, LaunchRecords *ret)
     return 0;
 }
 
-/* --- replacing -------------------------------------------------------------------------------- */
+/* --- deleting --------------------------------------------------------------------------------- */
 
-/* Writes n sessions to a file, or removes it if there are none. */
-static int write_file(int state_fd, const char *name, const SessionRecord *sessions, size_t n)
+static int remove_file(int state_fd, const char *name)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t size = 0, allocated = 0;
-    int r = 0;
-
-    if (n == 0)
-        return remove_file(state_fd, name);
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        _cleanup_free_ char *line = NULL;
-        size_t length;
-
-        r = session_record_to_line(&sessions[i], &line, &length);
-        if (r >= 0)
-            r = grow_array(&text, &allocated, size + length, 1);
-        if (r < 0)
-            break;
-        memcpy(text + size, line, length);
-        size += length;
-    }
-    return r < 0 ? r : atomic_file_write(state_fd, name, text, size, 0600);
+    return unlinkat(state_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int history_replace(int state_fd, const SessionRecord *sessions, size_t n)
-{
-    /* The sessions are divided among both files, because together they may exceed the size of one
-     * file. */
-    int r = write_file(state_fd, HISTORY_OLD_FILE, sessions, n / 2);
+/* Decides about a line without its newline. Returns 1 (delete), 0 (keep), or a negative errno. */
+typedef int (*line_test_t)(const char *line, size_t size, const void *test);
 
-    return r < 0 ? r : write_file(state_fd, HISTORY_FILE, sessions + n / 2, n - n / 2);
+/* Deletes lines of one file. The other lines keep their bytes. */
+static int delete_in_file(int state_fd, const char *name, line_test_t is_deleted, const void *test)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size, kept = 0;
+    char *end;
+    int r = read_file(state_fd, name, &text, &size);
+
+    /* A last line without an end is not kept: its writer was killed. */
+    for (char *at = text; r >= 0 && at && (end = memchr(at, '\n', (size_t)(text + size - at)));
+         at = end + 1) {
+        size_t n = (size_t)(end + 1 - at);
+
+        r = is_deleted(at, n - 1, test);
+        if (r == 0) {
+            memmove(text + kept, at, n);
+            kept += n;
+        }
+    }
+    if (r < 0)
+        return r;
+    if (kept == 0)
+        return remove_file(state_fd, name);
+    return kept == size ? 0 : atomic_file_write(state_fd, name, text, kept, 0600);
+}
+
+/* Deletes lines of both files. No line moves from one file to the other, so a kill at any moment
+ * loses no line that is to be kept. */
+static int delete_lines(int state_fd, const LineFile *f, line_test_t is_deleted, const void *test)
+{
+    _cleanup_close_ int fd = open_locked(state_fd, f);
+
+    if (fd < 0)
+        return fd;
+    CHECK(delete_in_file(state_fd, f->old, is_deleted, test));
+    return delete_in_file(state_fd, f->name, is_deleted, test);
+}
+
+static int is_deleted_session(const char *line, size_t size, const void *test)
+{
+    const HistoryTest *t = test;
+    SessionRecord s;
+    int r = session_record_from_line(line, size, &s);
+
+    return r == -ENOMEM ? r : r < 0 || t->is_deleted(&s, t->argument);
+}
+
+int history_delete(int state_fd, const HistoryTest *test)
+{
+    return delete_lines(state_fd, &session_file, is_deleted_session, test);
+}
+
+static int is_deleted_launch(const char *line, size_t size, const void *test)
+{
+    const LaunchTest *t = test;
+    LaunchRecord l;
+    int r = launch_record_from_line(line, size, &l);
+
+    return r == -ENOMEM ? r : r < 0 || t->is_deleted(&l, t->argument);
+}
+
+int launches_delete(int state_fd, const LaunchTest *test)
+{
+    return delete_lines(state_fd, &launch_file, is_deleted_launch, test);
 }

@@ -38,21 +38,35 @@ int history_read(int state_fd, size_t max, History *ret);
 int history_check_file(int state_fd, const char *name);
 
 /* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
- * that line off first and sets *ret_torn. 0 or a negative errno. If the write fails, the part of
- * the line that was written is cut off again. */
+ * that line off first and sets *ret_torn. Waits at most five seconds for another writer. 0, -EBUSY,
+ * or another negative errno. If the write fails, the part of the line that was written is cut off
+ * again. */
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 
-/* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a
- * negative errno. On failure the older half may already have been replaced, and the newer half
- * not. */
-int history_replace(int state_fd, const SessionRecord *sessions, size_t n);
+/* Returns true for a session that is to be deleted. */
+typedef struct HistoryTest {
+    bool (*is_deleted)(const SessionRecord *s, const void *argument);
+    const void *argument;
+} HistoryTest;
 
-/* Appends starts with a single write(2) and fsync(2). 0 or a negative errno. */
+/* Deletes these sessions, and lines that cannot be used. Each of the two files is replaced as a
+ * whole or removed, the older one first. If the caller is killed, no other session is lost, and a
+ * second call deletes what the first one left. Keeps the lines that other processes append
+ * meanwhile. 0, -EBUSY (another writer), or another negative errno. */
+int history_delete(int state_fd, const HistoryTest *test);
+
+/* Appends starts as history_append() appends a session. 0, -EBUSY, or another negative errno. */
 int launches_append(int state_fd, const LaunchRecords *l);
 
 /* Reads all starts, oldest first. Files that do not exist count as empty. 0, -ENOMEM, or the
  * negative errno of reading. */
 int launches_read(int state_fd, LaunchRecords *ret);
 
-/* Replaces all starts; if `l` has none, the files are removed. 0 or a negative errno. */
-int launches_replace(int state_fd, const LaunchRecords *l);
+/* Returns true for a start that is to be deleted. */
+typedef struct LaunchTest {
+    bool (*is_deleted)(const LaunchRecord *l, const void *argument);
+    const void *argument;
+} LaunchTest;
+
+/* Deletes these starts as history_delete() deletes sessions, with the same errors. */
+int launches_delete(int state_fd, const LaunchTest *test);

@@ -111,6 +111,53 @@ traces_of() { # uid
     [ "$(find "$HS_STATE/traces" -name '*.json' | wc -l)" -eq 4 ]
 }
 
+@test "forget --user: a kill at any step loses no line of others, and the next forget completes" {
+    need_strace
+    local call n kept kills=0
+    python3 - "$HS_TMP/before" <<'END'
+import json, os, sys
+os.umask(0o77)
+os.makedirs(sys.argv[1] + "/traces")
+for name, rest in (("history", {"stage": "login", "flags": [], "policy": "off", "usage": "none"}),
+                   ("launches", {"application": "/bin/a", "took_usec": 9, "files": 30, "replayed": "no"})):
+    lines = [json.dumps({"version": 1, "uid": 1000 + i % 3, "start_realtime_usec": 1793520000000000 + i, **rest}) + "\n"
+             for i in range(30)]
+    for file, part in ((name + ".1.jsonl", lines[:20]), (name + ".jsonl", lines[20:])):
+        open(f"{sys.argv[1]}/{file}", "w").writelines(part)
+for file in ("model.json", "boot.pack", "traces/20200101T000000-login.json"):
+    open(f"{sys.argv[1]}/{file}", "w").write("x")
+END
+    lines_of_others() {
+        cat "$HS_STATE/history.1.jsonl" "$HS_STATE/history.jsonl" "$HS_STATE/launches.1.jsonl" "$HS_STATE/launches.jsonl" |
+            jq -c 'select(.uid != 1001) | [.uid, .application, .start_realtime_usec]'
+    }
+    again() {
+        rm -rf "$HS_STATE"
+        cp -a "$HS_TMP/before" "$HS_STATE"
+    }
+    again
+    lines_of_others >"$HS_TMP/others"
+    [ "$(wc -l <"$HS_TMP/others")" -eq 40 ]
+    for call in unlinkat renameat write fchmod fsync; do
+        for ((n = 1; n < 100; n++)); do
+            again
+            run strace -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n \
+                "$HEADSTART" --state="$HS_STATE" forget --user=1001 --quiet
+            [ "$status" -ne 0 ] || break
+            [ "$status" -eq 137 ]
+            kills=$((kills + 1))
+            diff <(lines_of_others) "$HS_TMP/others"
+            hs forget --user=1001 --quiet
+            diff <(lines_of_others) "$HS_TMP/others"
+            kept=$(cd "$HS_STATE" && find . -type f | sort | tr '\n' ' ')
+            [ "$kept" = "./history.1.jsonl ./history.jsonl ./launches.1.jsonl ./launches.jsonl " ]
+            [ "$(jq -s 'map(select(.uid == 1001)) | length' "$HS_STATE"/*.jsonl | sort -u)" = 0 ]
+        done
+        [ "$n" -gt 1 ]
+    done
+    [ "$kills" -ge 15 ]
+}
+
 # --- enable and disable, on a tree that is not running -------------------------------------------------------
 
 @test "enable and disable a tree that is not running: units and the mark" {

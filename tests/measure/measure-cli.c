@@ -73,15 +73,10 @@ static usec_t session_start(size_t i)
 
 static void make_history(int state_fd, size_t n)
 {
-    _cleanup_free_ SessionRecord *sessions = calloc(n + 1, sizeof(*sessions));
-
-    if (!sessions)
-        errx(EXIT_FAILURE, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        SessionRecord *s = &sessions[i];
-        bool control = i % 12 < 2;
+        SessionRecord x = session_record_empty(i % 2 == 0 ? STAGE_BOOT : STAGE_LOGIN), *s = &x;
+        bool control = i % 12 < 2, torn;
 
-        *s = session_record_empty(i % 2 == 0 ? STAGE_BOOT : STAGE_LOGIN);
         s->start_realtime_usec = session_start(i);
         s->ready_usec = (control ? 9000 : 4000) * USEC_PER_MSEC + i * 7919 % 500000;
         s->policy = POLICY_GATE;
@@ -92,8 +87,8 @@ static void make_history(int state_fd, size_t n)
         s->usage.opened[9] = 890;
         snprintf(s->outcome, sizeof(s->outcome), "%s", control ? "control" : "done");
         add_machine(s);
+        MUST(history_append(state_fd, s, &torn));
     }
-    MUST(history_replace(state_fd, sessions, n));
 }
 
 /* Writes starts of 40 applications until the files were rotated, so that they are as large as they

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -145,21 +146,74 @@ static void test_rotation(void **state)
     expect(3, n - 3, 3);
 }
 
-static void test_replace(void **state)
+static bool is_early(const SessionRecord *s, const void *argument)
 {
-    _cleanup_history_ History h = {0};
+    return s->start_realtime_usec < *(const usec_t *)argument;
+}
+
+static void test_delete(void **state)
+{
+    usec_t limit = 2;
+    const HistoryTest early = {is_early, &limit};
 
     for (usec_t i = 0; i < 7; i++)
         append(i);
-    assert_int_equal(history_read(fd, 0, &h), 0);
-    assert_int_equal(history_replace(fd, h.sessions + 2, 5), 0);
+    assert_int_equal(history_delete(fd, &early), 0);
     expect(0, 2, 5);
     append(7);
     expect(0, 2, 6);
-    assert_int_equal(history_replace(fd, NULL, 0), 0);
+    limit = USEC_INFINITY;
+    assert_int_equal(history_delete(fd, &early), 0);
     assert_int_equal(size_of(HISTORY_FILE), -1);
     assert_int_equal(size_of(HISTORY_OLD_FILE), -1);
     expect(0, 0, 0);
+}
+
+/* A line stays in its file, so a kill between the two files loses none. */
+static void test_delete_in_both(void **state)
+{
+    const usec_t limit = 2;
+    const HistoryTest early = {is_early, &limit};
+    off_t old, new;
+
+    for (usec_t i = 0; i < 4; i++)
+        append(i);
+    old = size_of(HISTORY_FILE);
+    assert_int_equal(renameat(fd, HISTORY_FILE, fd, HISTORY_OLD_FILE), 0);
+    for (usec_t i = 4; i < 7; i++)
+        append(i);
+    new = size_of(HISTORY_FILE);
+    assert_int_equal(history_delete(fd, &early), 0);
+    assert_int_equal(size_of(HISTORY_OLD_FILE), old / 2);
+    assert_int_equal(size_of(HISTORY_FILE), new);
+    expect(0, 2, 5);
+}
+
+/* headstartd appends lines while another process deletes some. */
+static void test_delete_while_others_append(void **state)
+{
+    enum { LINES = 300 };
+    const usec_t limit = 1;
+    const HistoryTest early = {is_early, &limit};
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        SessionRecord s = session_record_empty(STAGE_BOOT);
+        bool torn;
+
+        for (s.start_realtime_usec = 1; s.start_realtime_usec <= LINES; s.start_realtime_usec++)
+            if (history_append(fd, &s, &torn) < 0 || torn)
+                _exit(EXIT_FAILURE);
+        _exit(EXIT_SUCCESS);
+    }
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        append(0);
+        assert_int_equal(history_delete(fd, &early), 0);
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    expect(0, 1, LINES);
 }
 
 static void test_not_a_file(void **state)
@@ -184,7 +238,9 @@ int main(void)
             cmocka_unit_test_teardown(test_torn, clear),
             cmocka_unit_test_teardown(test_bad_lines, clear),
             cmocka_unit_test_teardown(test_rotation, clear),
-            cmocka_unit_test_teardown(test_replace, clear),
+            cmocka_unit_test_teardown(test_delete, clear),
+            cmocka_unit_test_teardown(test_delete_in_both, clear),
+            cmocka_unit_test_teardown(test_delete_while_others_append, clear),
             cmocka_unit_test_teardown(test_not_a_file, clear),
     };
 
