@@ -32,7 +32,6 @@ def install_programs(root):
         for path, copy in ((source, f"bin/{name}"), *((x, x[1:]) for x in libraries)):
             (root / copy).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, root / copy)
-    (root / "data").mkdir()
     for name, size in (("a", 100000), ("b", 1500000)):
         (root / "data" / name).write_bytes(os.urandom(size))
     (root / "etc/headstart").mkdir(parents=True)

@@ -15,6 +15,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 
+# What the recorded stages open.
+PATHS = ("/usr/bin/app", "/usr/lib/lib.so", "/usr/share/d", "/usr/share/d/x", "/data/file", "/data/d", "/data/d/y")
+
 
 class Programs:
     def __init__(self, build):
@@ -63,7 +66,8 @@ def loop_device(image):
 
 
 class World:
-    """A mounted ext4 with some files (root), and a template of a state directory (template)."""
+    """Two mounted ext4 with some files, the second one on root/data, and a template of a state directory
+    (template). headstart accesses the second disk in threads of its own."""
 
     def __init__(self, programs):
         self.programs = programs
@@ -75,16 +79,23 @@ class World:
         self.template = self.tmp / "template"
         self.environment = {**os.environ, "HEADSTART_REPLAY": str(programs.replay), "LC_ALL": "C.UTF-8"}
 
-    def __enter__(self):
-        image = self.tmp / "image"
+    def mount(self, name, where):
+        """Mounts a new ext4. Returns its loop device."""
+        image = self.tmp / name
         with open(image, "wb") as f:
             f.truncate(24 << 20)
         run("mkfs.ext4", "-q", image)
-        self.loop = self.stack.enter_context(loop_device(image))
-        self.root.mkdir()
-        run("mount", "-o", "relatime", self.loop, self.root)
-        self.stack.callback(run, "umount", self.root)
-        for path, size in (("usr/bin/app", 60000), ("usr/lib/lib.so", 90000), ("usr/share/d/x", 10)):
+        loop = self.stack.enter_context(loop_device(image))
+        where.mkdir()
+        run("mount", "-o", "relatime", loop, where)
+        self.stack.callback(run, "umount", where)
+        return loop
+
+    def __enter__(self):
+        self.loop = self.mount("image", self.root)
+        self.data_loop = self.mount("data.image", self.root / "data")
+        for path, size in (("usr/bin/app", 60000), ("usr/lib/lib.so", 90000), ("usr/share/d/x", 10),
+                           ("data/file", 70000), ("data/d/y", 10)):
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_bytes(os.urandom(size))
         os.sync()
@@ -93,15 +104,14 @@ class World:
     def __exit__(self, *reason):
         self.stack.close()
 
-    def trace(self, state, number, stage="boot", start=1793520000):
-        paths = ["/usr/bin/app", "/usr/lib/lib.so", "/usr/share/d", "/usr/share/d/x"]
+    def trace(self, state, number, stage="boot", start=1793520000, uid=-1, paths=PATHS):
         text = run(SOURCE / "tests/bats/make-trace", self.root, self.loop, stage,
-                   start + number, *paths).stdout
+                   start + number, f"/data={self.data_loop}", *paths).stdout
         (state / "traces").mkdir(parents=True, exist_ok=True, mode=0o700)
         state.chmod(0o700)
         # One member per line, as the recorder writes it, so that a known trace is recognised by its
         # head.
-        members = (f"{json.dumps(k)}:{json.dumps(v)}" for k, v in json.loads(text).items())
+        members = (f"{json.dumps(k)}:{json.dumps(v)}" for k, v in {**json.loads(text), "uid": uid}.items())
         text = ("{" + ",\n".join(members) + "}\n").encode()
         file = state / f"traces/20261101T0800{number:02}-{stage}.json"
         file.write_bytes(text)
@@ -123,6 +133,12 @@ class World:
         return state
 
 
+def text_of(path):
+    """Returns the text of a trace or a model, which may be compressed."""
+    text = path.read_bytes()
+    return gzip.decompress(text) if text.startswith(b"\x1f\x8b") else text
+
+
 def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -130,7 +146,7 @@ def digest(path):
 def learned(state):
     """Returns the number of traces that the model contains. None means that there is no model."""
     try:
-        return len(json.loads(gzip.decompress((state / "model.json").read_bytes()))["learned"])
+        return len(json.loads(text_of(state / "model.json"))["learned"])
     except FileNotFoundError:
         return None
 
@@ -162,7 +178,7 @@ def check_lines(world, state):
         expected = n.get(f"{name}.jsonl", 0) + n.get(f"{name}.1.jsonl", 0)
         if expected == 0:
             continue
-        r = world.verb(state, "history", *options, "--json=short", check=False)
+        r = world.verb(state, "history", *options, "--limit=0", "--json=short", check=False)
         if r.returncode != 0 or len(json.loads(r.stdout)) != expected:
             raise Broken(f"{name}.jsonl has {expected} lines, but headstart reads {r.stdout[-200:]}: "
                          f"{r.stderr.decode().strip()}")
