@@ -54,6 +54,10 @@ inject() {
     inject record
 }
 
+@test "faults: forget survives failing calls, and loses nothing of other users" {
+    inject forget
+}
+
 @test "faults: the session cycle survives failing calls, and loses nothing" {
     inject --every=96 --errors=1 session
 }

@@ -237,5 +237,51 @@ def check_state(world, state, before):
             raise Broken(f"{p.name} can be read by others: {oct(p.stat().st_mode)}")
 
 
+class Lines:
+    """Lines of three users in both files of the history and of the starts, of which `forget` deletes those of
+    one user (Lines.user)."""
+
+    user = 1001
+    names = ("history", "launches")
+
+    def __init__(self, state):
+        self.others = {}
+        for name in self.names:
+            lines = [self.line(name, i) for i in range(60)]
+            for file, part in ((f"{name}.1.jsonl", lines[:40]), (f"{name}.jsonl", lines[40:])):
+                (state / file).write_text("".join(json.dumps(x) + "\n" for x in part))
+                (state / file).chmod(0o600)
+            self.others[name] = [x for x in lines if x["uid"] != self.user]
+
+    def line(self, name, i):
+        line = {"version": 1, "uid": 1000 + i % 3, "start_realtime_usec": 1793520000000000 + i}
+        if name == "history":
+            return {**line, "stage": "login", "flags": [], "policy": "off", "usage": "none"}
+        return {**line, "application": "/usr/bin/app", "took_usec": 1000 + i, "files": 30, "replayed": "no"}
+
+    def read(self, state, name):
+        for file in (f"{name}.1.jsonl", f"{name}.jsonl"):
+            with contextlib.suppress(FileNotFoundError), open(state / file, encoding="utf-8") as f:
+                yield from map(json.loads, f)
+
+    def check_others(self, state):
+        """Checks that no line of another user is lost."""
+        for name, others in self.others.items():
+            if [x for x in self.read(state, name) if x["uid"] != self.user] != others:
+                raise Broken(f"{name} has not all lines of other users")
+
+    def check_deleted(self, state):
+        """Checks that only the lines of other users are there."""
+        for name, others in self.others.items():
+            if list(self.read(state, name)) != others:
+                raise Broken(f"{name} has other lines than those of other users")
+
+
+def is_forgotten(trace):
+    """Returns whether `forget --user=` deletes the trace. The user of a login may be unknown."""
+    t = json.loads(text_of(trace))
+    return t["uid"] == Lines.user or (t["uid"] == -1 and t["stage"] != "boot")
+
+
 def files_of(state):
     return {str(p.relative_to(state)) for p in state.rglob("*") if p.is_file()}
