@@ -71,11 +71,34 @@ static usec_t session_start(size_t i)
     return START + i * 12 * USEC_PER_HOUR;
 }
 
+static void write_session(int fd, const SessionRecord *s)
+{
+    _cleanup_free_ char *line = NULL;
+    size_t size;
+
+    MUST(session_record_to_line(s, &line, &size));
+    if (write(fd, line, size) != (ssize_t)size)
+        err(EXIT_FAILURE, "cannot write the history");
+}
+
+static int create_file(int state_fd, const char *name)
+{
+    int fd = openat(state_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        err(EXIT_FAILURE, "%s", name);
+    return fd;
+}
+
+/* Writes the older half of the sessions to the older file, without an fsync(2) for each line. */
 static void make_history(int state_fd, size_t n)
 {
+    _cleanup_close_ int old = create_file(state_fd, HISTORY_OLD_FILE);
+    _cleanup_close_ int new = create_file(state_fd, HISTORY_FILE);
+
     for (size_t i = 0; i < n; i++) {
         SessionRecord x = session_record_empty(i % 2 == 0 ? STAGE_BOOT : STAGE_LOGIN), *s = &x;
-        bool control = i % 12 < 2, torn;
+        bool control = i % 12 < 2;
 
         s->start_realtime_usec = session_start(i);
         s->ready_usec = (control ? 9000 : 4000) * USEC_PER_MSEC + i * 7919 % 500000;
@@ -87,7 +110,7 @@ static void make_history(int state_fd, size_t n)
         s->usage.opened[9] = 890;
         snprintf(s->outcome, sizeof(s->outcome), "%s", control ? "control" : "done");
         add_machine(s);
-        MUST(history_append(state_fd, s, &torn));
+        write_session(i < n / 2 ? old : new, s);
     }
 }
 
