@@ -4,6 +4,7 @@
  * belongs to one stage or user. */
 
 #include "base/directory.h"
+#include "base/json-util.h"
 #include "base/last-control.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
@@ -57,25 +58,42 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > l && strcmp(name + n - l, suffix) == 0;
 }
 
-/* Returns true if the trace is to be deleted. A trace that cannot be read may belong to any user,
- * so it is deleted. */
-static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
+/* Returns 1 if the trace belongs to the user or may belong to any user, because its content is bad;
+ * 0 if it belongs to another; or the error of reading. */
+static int read_affected(const Forgetting *f, int dir_fd, const char *name)
 {
     _cleanup_free_ char *error = NULL;
     _cleanup_trace_ Trace *t = NULL;
+    int r = state_read_trace(dir_fd, name, &t, &error);
+
+    if (r < 0)
+        return state_is_bad_content(r) ? 1 : r;
+    return t->uid == f->user || (t->stage != STAGE_BOOT && t->uid == UID_INVALID);
+}
+
+/* Returns 1 if the trace is to be deleted, 0 if it stays, or a negative errno. */
+static int is_affected(const Forgetting *f, int dir_fd, const char *name)
+{
     unsigned number;
     Stage stage;
 
     if (!is_partial(f))
-        return true;
+        return 1;
     if (trace_name_parse(name, &stage, &number) < 0)
         return f->user != UID_INVALID; /* a trace that was set aside */
     if (f->stage >= 0 && stage != f->stage)
-        return false;
+        return 0;
     if (f->user == UID_INVALID)
-        return true;
-    return state_read_trace(dir_fd, name, &t, &error) < 0 || t->uid == f->user ||
-           (t->stage != STAGE_BOOT && t->uid == UID_INVALID);
+        return 1;
+    /* If an allocation fails, json-c may lose a member or report a bad text. A trace is therefore
+     * deleted only if it is affected twice while there is memory. */
+    for (int attempt = 0; attempt < 2; attempt++) {
+        int r = read_affected(f, dir_fd, name);
+
+        if (r != 1)
+            return r;
+    }
+    return memory_is_short() ? -ENOMEM : 1;
 }
 
 /* Calls `each` for the regular files of the directory. Returns 0, or an error that was reported. */
@@ -105,7 +123,12 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
      * deleted. */
     if (!strstr(name, ".json") && !has_suffix(name, ".tmp"))
         return 0;
-    if (!is_affected(f, dir_fd, name)) {
+    r = is_affected(f, dir_fd, name);
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_TRACES "/%s: %m", f->c->state, name);
+    if (r == 0) {
         f->n_left++;
         return 0;
     }

@@ -111,6 +111,21 @@ traces_of() { # uid
     [ "$(find "$HS_STATE/traces" -name '*.json' | wc -l)" -eq 4 ]
 }
 
+@test "forget --user keeps a trace that cannot be read for the moment" {
+    recorded 4
+    need_strace
+    local file error
+    file=$(grep -l '"uid":1000' "$HS_STATE"/traces/*.json | head -n 1)
+    for error in EIO ENOMEM EMFILE; do
+        run -1 --separate-stderr strace -qq -o /dev/null -P "$file" -P "${file##*/}" -e trace=openat -e inject=openat:error=$error \
+            "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" forget --user=1001
+        [ "$stderr" = "headstart: $file: $(python3 -c "import errno, os; print(os.strerror(errno.$error))")" ]
+        [ -e "$file" ]
+    done
+    run -0 hs forget --user=1001
+    [ -e "$file" ]
+}
+
 @test "forget --user: a kill at any step loses no line of others, and the next forget completes" {
     need_strace
     local call n kills=0
