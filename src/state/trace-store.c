@@ -110,7 +110,7 @@ void trace_names_done(TraceNames *t)
 
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number)
 {
-    _cleanup_free_ char *copy = NULL;
+    char rest[32]; /* of "STAGE[-N].json" */
     uint64_t number = 1;
     char *p, *dash;
     Stage stage;
@@ -120,20 +120,21 @@ int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number)
             return -EINVAL;
     if (name[STAMP_LENGTH] != '-')
         return -EINVAL;
-    copy = strdup(name + STAMP_LENGTH + 1);
-    if (!copy)
+    name += STAMP_LENGTH + 1;
+    if (strlen(name) >= sizeof(rest))
         return -EINVAL;
-    p = strrchr(copy, '.');
+    memcpy(rest, name, strlen(name) + 1);
+    p = strrchr(rest, '.');
     if (!p || strcmp(p, ".json") != 0)
         return -EINVAL;
     *p = 0;
-    dash = strchr(copy, '-');
+    dash = strchr(rest, '-');
     if (dash) {
         *dash = 0;
         if (parse_u64(dash + 1, &number) < 0 || number < 2 || number > 1000000)
             return -EINVAL;
     }
-    stage = stage_from_string(copy);
+    stage = stage_from_string(rest);
     if (stage < 0)
         return -EINVAL;
     *ret_stage = stage;
