@@ -19,10 +19,10 @@
 static int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
                                usec_t *ret_usec, usec_t *ret_hold)
 {
-    _cleanup_(sequence_done) Sequence s = {0};
-    int r = sequence_make(f, &s);
+    _cleanup_(stage_sequence_done) StageSequence s = {0};
+    int r = stage_sequence_make(f, &s);
 
-    return r < 0 ? r : play(&s, metadata_only, bin, hold, ret_usec, ret_hold);
+    return r < 0 ? r : stage_play(&s, metadata_only, bin, hold, ret_usec, ret_hold);
 }
 
 #define MB   UINT64_C(1000000)
@@ -422,7 +422,7 @@ static void replay_takes_over_a_range(void **state)
  * computing time. */
 static void a_hold_has_a_price(void **state)
 {
-    Sequence s = {.warm = 400 * MSEC};
+    StageSequence s = {.warm = 400 * MSEC};
     Example x;
     StagePrediction p = {.usec = {[POLICY_OFF] = 2000 * MSEC,
                                   [POLICY_METADATA] = USEC_INFINITY,
