@@ -368,6 +368,8 @@ rate() {
         run -0 hs evaluate --stage=session --budget="$budget" --waste=15% --no-timing \
             --predictor=session-share,mixture --json=short "$HS_TMP/days"
         jq -en "$(rate mixture hit_rate) > $(rate session-share hit_rate)"
+        # The order under the bound also helps session-share. The mixture keeps the hits that it had before this order.
+        jq -en "$(rate mixture hit_rate) > $([ "$budget" = 20% ] && echo 0.945 || echo 0.968)"
         jq -en "$(rate mixture waste) < $(rate session-share waste) - 0.01"
         jq -en "$(rate mixture coverage) > $(rate session-share coverage)"
     done
