@@ -12,11 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A writer waits for another writer for at most this time. */
+/* A writer waits for other writers for at most this time in all. It polls, because a lock of an open
+ * file description has no timeout. */
 #define LOCK_WAIT (5 * USEC_PER_SEC)
-#define LOCK_STEP (10 * USEC_PER_MSEC)
-/* How often a writer opens the file again because another writer has replaced it. */
-#define OPEN_ATTEMPTS 100
+#define LOCK_STEP (1 * USEC_PER_MSEC)
 
 /* The largest size of a history file. The last line may reach beyond HISTORY_BYTES_MAX. */
 #define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
@@ -143,12 +142,11 @@ static int find_end(int fd, off_t size, off_t *ret)
     return 0;
 }
 
-/* Waits for the lock of a writer. The kernel releases the lock when its holder dies. Returns 0,
- * -EBUSY after LOCK_WAIT, or another negative errno. */
-static int lock(int fd)
+/* Waits for the lock of a writer until `end` (CLOCK_MONOTONIC). The kernel releases the lock when its
+ * holder dies. Returns 0, -EBUSY after `end`, or another negative errno. */
+static int lock(int fd, usec_t end)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    usec_t end = clock_now(CLOCK_MONOTONIC) + LOCK_WAIT;
 
     while (fcntl(fd, F_OFD_SETLK, &l) < 0) {
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
@@ -161,10 +159,12 @@ static int lock(int fd)
 }
 
 /* Opens the newer file, which is created if it does not exist, and locks it. The lock covers both
- * files. Returns a descriptor or a negative errno. */
+ * files. Returns a descriptor, -EBUSY after LOCK_WAIT, or another negative errno. */
 static int open_locked(int state_fd, const LineFile *f)
 {
-    for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
+    const usec_t end = clock_now(CLOCK_MONOTONIC) + LOCK_WAIT;
+
+    do {
         _cleanup_close_ int fd = openat(
                 state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         struct stat st, now;
@@ -173,12 +173,14 @@ static int open_locked(int state_fd, const LineFile *f)
             return -errno;
         if (!S_ISREG(st.st_mode))
             return -EBADMSG;
-        CHECK(lock(fd));
-        /* Before the lock was taken, another writer may have renamed or replaced the file. */
+        CHECK(lock(fd, end));
+        /* Before the lock was taken, another writer may have renamed or replaced the file. However
+         * often that happens, only the time limits the attempts: a busy writer replaces the file
+         * hundreds of times in a second. */
         if (fstatat(state_fd, f->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == now.st_dev &&
             st.st_ino == now.st_ino)
             return TAKE_FD(fd);
-    }
+    } while (clock_now(CLOCK_MONOTONIC) <= end);
     return -EBUSY;
 }
 
