@@ -10,6 +10,7 @@
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/rooted.h"
+#include "base/thread.h"
 #include "command/cli-state.h"
 #include "pack/pack.h"
 #include "relocate/relocation.h"
@@ -24,6 +25,9 @@
 #include <string.h>
 
 #include "config-paths.h"
+
+/* The second thread parses JSON and expands packs. */
+#define SECOND_STACK_BYTES ((size_t)1 << 20)
 
 static void status_done(Status *s)
 {
@@ -199,36 +203,74 @@ static int read_visible(const Context *c, Status *s)
     return 0;
 }
 
-/* Reads the sessions and the starts of applications. A file that cannot be read becomes a problem.
- * Returns 0, or -ENOMEM, which was reported. */
-static int read_histories(const Context *c, int state_fd, Status *s)
-{
-    bool sessions = true, launches = true;
-    int r = benefits_read_if_possible(c, state_fd, s->now, &s->benefits, &sessions);
+/* What a second thread reads. Parsing the lines of both histories is most of the time of `status`,
+ * so one thread parses the sessions, and the other parses the starts and expands the packs. */
+typedef struct SecondPart {
+    const Context *c;
+    int state_fd;
+    usec_t now;
+    LaunchHistory launches;
+    bool readable; /* the starts */
+    int result;    /* of reading the starts */
+    StagePacks packs;
+} SecondPart;
 
-    if (r >= 0)
-        r = launch_history_read_if_possible(c, state_fd, s->now, &s->launches, &launches);
-    if (r >= 0 && (!sessions || !launches))
-        checks_add_history(&s->checks, c, state_fd);
-    return r;
+static void second_part_done(SecondPart *p)
+{
+    launch_history_done(&p->launches);
+    stage_packs_done(&p->packs);
+}
+
+static void *read_second_part(void *arg)
+{
+    SecondPart *p = arg;
+
+    p->result =
+            launch_history_read_if_possible(p->c, p->state_fd, p->now, &p->launches, &p->readable);
+    stage_packs_read(p->state_fd, &p->packs);
+    return NULL;
+}
+
+/* Reads the sessions, and the second part at the same time. A file that cannot be read becomes a
+ * problem. Returns 0, or -ENOMEM, which was reported. */
+static int read_both_parts(Status *s, SecondPart *second)
+{
+    bool sessions = true;
+    pthread_t thread;
+    bool started = thread_start(&thread, SECOND_STACK_BYTES, read_second_part, second) >= 0;
+    int r = benefits_read_if_possible(second->c, second->state_fd, s->now, &s->benefits, &sessions);
+
+    if (started)
+        pthread_join(thread, NULL);
+    else
+        read_second_part(second);
+    if (r < 0)
+        return r;
+    if (second->result < 0)
+        return cli_error(second->result, "%m");
+    s->launches = second->launches;
+    second->launches = (LaunchHistory){0};
+    if (!sessions || !second->readable)
+        checks_add_history(&s->checks, second->c, second->state_fd);
+    return 0;
 }
 
 /* Returns 0, or an error that was reported. */
 static int read_state(const Context *c, Status *s)
 {
-    _cleanup_stage_packs_ StagePacks packs = {0};
+    _cleanup_(second_part_done) SecondPart second = {.c = c, .state_fd = -EBADF, .now = s->now};
     _cleanup_close_ int fd = -EBADF;
     int r;
 
     if (visible_is_needed(c))
         return read_visible(c, s);
     r = cli_state_open(c, false, &fd);
+    second.state_fd = fd;
     if (r >= 0)
-        r = read_histories(c, fd, s);
+        r = read_both_parts(s, &second);
     if (r < 0 && r != -ENOENT)
         return r;
-    stage_packs_read(fd, &packs);
-    checks_add_state(&s->checks, c, fd, &packs, &s->benefits);
+    checks_add_state(&s->checks, c, fd, &second.packs, &s->benefits);
     if (fd < 0)
         return 0;
     read_traces(fd, s);
@@ -238,7 +280,7 @@ static int read_state(const Context *c, Status *s)
         s->devices_error = strdup(error_text(r));
     if (s->devices_error)
         checks_add_bad_devices(&s->checks, c, s->devices_error);
-    set_stage_packs(&packs, s);
+    set_stage_packs(&second.packs, s);
     read_user_packs(c, fd, s);
     suggest_relocation(s);
     s->rerecord = read_rerecord(fd);

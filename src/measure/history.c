@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A writer waits for other writers for at most this time in all. It polls, because a lock of an open
- * file description has no timeout. */
+/* A writer waits for other writers for at most this time in all. It polls, because a lock of an
+ * open file description has no timeout. */
 #define LOCK_WAIT (5 * USEC_PER_SEC)
 #define LOCK_STEP (1 * USEC_PER_MSEC)
 
@@ -142,8 +142,8 @@ static int find_end(int fd, off_t size, off_t *ret)
     return 0;
 }
 
-/* Waits for the lock of a writer until `end` (CLOCK_MONOTONIC). The kernel releases the lock when its
- * holder dies. Returns 0, -EBUSY after `end`, or another negative errno. */
+/* Waits for the lock of a writer until `end` (CLOCK_MONOTONIC). The kernel releases the lock when
+ * its holder dies. Returns 0, -EBUSY after `end`, or another negative errno. */
 static int lock(int fd, usec_t end)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

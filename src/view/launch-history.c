@@ -15,13 +15,11 @@ int launch_history_compute(LaunchHistory *h, usec_t now)
     return launch_benefits_compute(&h->records, now, &h->benefits);
 }
 
-/* Computes the rest of what launch_history_read() returns from h->records, and moves *h to *ret. */
+/* Computes the rest of what launch_history_read() returns from h->records, and moves *h to *ret.
+ * Returns 0 or -ENOMEM. */
 static int finish(const Context *c, usec_t now, LaunchHistory *h, LaunchHistory *ret)
 {
-    int r = launch_history_compute(h, now);
-
-    if (r < 0)
-        return cli_error(r, "%m");
+    CHECK(launch_history_compute(h, now));
     h->off = c->config.launch_replay ? NULL : policy_reason_to_string(POLICY_REASON_CONFIGURED);
     *ret = *h;
     *h = (LaunchHistory){0};
@@ -33,7 +31,10 @@ int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistor
     _cleanup_launch_history_ LaunchHistory h = {0};
     int r = state_fd < 0 ? 0 : launches_read(state_fd, &h.records);
 
-    return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state) : finish(c, now, &h, ret);
+    if (r < 0)
+        return cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
+    r = finish(c, now, &h, ret);
+    return r < 0 ? cli_error(r, "%m") : 0;
 }
 
 int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, LaunchHistory *ret,
@@ -43,7 +44,7 @@ int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, 
     int r = launches_read(state_fd, &h.records);
 
     *ret_readable = r >= 0;
-    return r == -ENOMEM ? cli_error(r, "%m") : finish(c, now, &h, ret);
+    return r == -ENOMEM ? r : finish(c, now, &h, ret);
 }
 
 static json_object *application_to_json(const LaunchBenefit *b, const Benefits *stages, usec_t now)

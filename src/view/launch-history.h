@@ -23,7 +23,7 @@ int launch_history_compute(LaunchHistory *h, usec_t now);
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
 /* Does the same, but if the starts cannot be read, sets *ret_readable to false, and there are none.
- * Returns 0, or -ENOMEM, which was reported. */
+ * Reports nothing, so that a second thread can call it. Returns 0 or -ENOMEM. */
 int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, LaunchHistory *ret,
                                     bool *ret_readable);
 
