@@ -415,6 +415,12 @@ class Reports(unittest.TestCase):
             for line in report.table(scenario, rows):
                 self.assertLessEqual(len(line), 100, line)
 
+    def test_a_build_that_differs_from_a_distribution_is_named(self):
+        self.assertEqual(report.build_lines(None), [])
+        self.assertEqual(report.build_lines({"prefix": "/usr", "buildtype": "release"}), [])
+        lines = report.build_lines({"prefix": "/usr/local", "buildtype": "debug"})
+        self.assertIn("prefix=/usr/local instead of /usr, buildtype=debug instead of release", " ".join(x.strip() for x in lines))
+
     def test_predicted_and_measured_times(self):
         rows = [self.row("cold", 2.9), self.row("installed-off", 3.0), self.row("installed-gate", 1.0)]
         predicted = {"off": 2800000, "gate": 900000}

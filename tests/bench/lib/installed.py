@@ -230,3 +230,21 @@ class InstalledDisabled(Installed):
             raise BenchError("headstart is disabled but was started: "
                              + ", ".join(seen["processes"] + list(seen["replays"])))
         return seen
+
+
+class Removed(Installed):
+    """What a machine that has been in use for some sessions needs without headstart. Its journal has grown, so
+    its boot reads more than that of `cold`."""
+
+    name = "removed"
+    about = "as `installed`, and the package was removed after its sessions: what aging alone costs"
+    inside = packs = False
+
+    def _make(self, contents, automatic):
+        bench, learned = self.bench, Installed.name + ("-autologin" if automatic else "")
+        if learned not in bench.inits:
+            super()._make(learned, automatic)
+        bench.disk.fresh(learned)
+        bench.package.remove(bench.disk.root)
+        bench.disk.save(contents)
+        return {}

@@ -246,6 +246,14 @@ def beside(results):
     return lines
 
 
+def build_lines(options):
+    """Says how the package differs from that of a distribution. `options` are those of its build, or None."""
+    wanted = {"prefix": "/usr", "buildtype": "release"}
+    differ = [f"{name}={options[name]} instead of {value}" for name, value in wanted.items()
+              if options and options.get(name) != value]
+    return wrap("not built as a distribution's package, whose boots read less: " + ", ".join(differ)) if differ else []
+
+
 def costs(result):
     def spread(key, unit):
         values = sorted(s[key] / unit for s in result["samples"])
