@@ -44,31 +44,91 @@ static void begin(JsonWriter *w, const char *key)
     }
 }
 
-void json_writer_add(JsonWriter *w, const char *key, struct json_object *value)
+/* Writes a string as json-c does, but without it: json_object_to_json_string() drops bytes without
+ * an error if its buffer cannot grow, and the file would not be valid JSON. */
+static void append_string(JsonWriter *w, const char *s)
 {
-    size_t n = 0;
-    const char *text =
-            value ? json_object_to_json_string_length(
-                            value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &n)
-                  : NULL;
+    static const char controls[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
 
-    if (!text)
-        w->error = w->error < 0 ? w->error : -ENOMEM;
-    else {
-        begin(w, key);
-        append(w, text, n);
+    append(w, "\"", 1);
+    while (*s) {
+        size_t n = 0;
+        const char *short_form;
+        char escape[16];
+
+        while ((unsigned char)s[n] >= 0x20 && s[n] != '"' && s[n] != '\\')
+            n++;
+        append(w, s, n);
+        s += n;
+        if (!*s)
+            break;
+        short_form = strchr(controls, *s);
+        if (short_form)
+            snprintf(escape, sizeof(escape), "\\%c", letters[short_form - controls]);
+        else
+            snprintf(escape, sizeof(escape), "\\u%04x", (unsigned char)*s);
+        append(w, escape, strlen(escape));
+        s++;
     }
-    json_object_put(value);
+    append(w, "\"", 1);
+}
+
+/* Formats the number without json-c, because most of the time for writing columns was spent on a
+ * json-c object for each number. */
+static void append_number(JsonWriter *w, bool negative, uint64_t magnitude)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+
+    do
+        digits[--at] = (char)('0' + magnitude % 10);
+    while (magnitude /= 10);
+    if (negative)
+        digits[--at] = '-';
+    append(w, digits + at, sizeof(digits) - at);
 }
 
 void json_writer_add_string(JsonWriter *w, const char *key, const char *value)
 {
-    json_writer_add(w, key, json_object_new_string(value));
+    begin(w, key);
+    append_string(w, value);
+}
+
+void json_writer_add_bytes(JsonWriter *w, const char *key, const char *value)
+{
+    _cleanup_free_ char *escaped = json_escape_bytes(value);
+
+    if (escaped)
+        json_writer_add_string(w, key, escaped);
+    else
+        w->error = w->error < 0 ? w->error : -ENOMEM;
 }
 
 void json_writer_add_u64(JsonWriter *w, const char *key, uint64_t value)
 {
-    json_writer_add(w, key, json_object_new_uint64(value));
+    begin(w, key);
+    append_number(w, false, value);
+}
+
+void json_writer_add_i64(JsonWriter *w, const char *key, int64_t value)
+{
+    begin(w, key);
+    append_number(w, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void json_writer_add_bool(JsonWriter *w, const char *key, bool value)
+{
+    json_writer_add_text(w, key, value ? "true" : "false");
+}
+
+void json_writer_add_flags(JsonWriter *w, const char *key, unsigned flags, const char *const *names,
+                           size_t n)
+{
+    json_writer_open(w, key, '[');
+    for (size_t i = 0; i < n; i++)
+        if (flags & 1U << i)
+            json_writer_add_string(w, NULL, names[i]);
+    json_writer_close(w, ']');
 }
 
 void json_writer_open(JsonWriter *w, const char *key, char bracket)
@@ -86,21 +146,6 @@ void json_writer_add_text(JsonWriter *w, const char *key, const char *text)
 {
     begin(w, key);
     append(w, text, strlen(text));
-}
-
-/* Formats the number without json-c, because most of the time for writing columns was spent on a
- * json-c object for each number. */
-static void append_number(JsonWriter *w, bool negative, uint64_t magnitude)
-{
-    char digits[24];
-    size_t at = sizeof(digits);
-
-    do
-        digits[--at] = (char)('0' + magnitude % 10);
-    while (magnitude /= 10);
-    if (negative)
-        digits[--at] = '-';
-    append(w, digits + at, sizeof(digits) - at);
 }
 
 void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
@@ -289,6 +334,18 @@ bool memory_is_short(void)
 
     free(p);
     return is_short;
+}
+
+const char *json_to_text(struct json_object *o, int flags)
+{
+    size_t n, again;
+    const char *text = json_object_to_json_string_length(o, flags, &n);
+
+    /* json-c drops bytes without an error if its buffer cannot grow. The second time the buffer is
+     * as large as it became, so the text is longer if bytes were dropped. */
+    if (text)
+        text = json_object_to_json_string_length(o, flags, &again);
+    return text && n == again && !memory_is_short() ? text : NULL;
 }
 
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,

@@ -24,10 +24,16 @@ typedef struct JsonWriter {
 void json_writer_done(JsonWriter *w);
 #define _cleanup_json_writer_ _cleanup_(json_writer_done)
 
-/* Adds "key": value and takes ownership of value. NULL counts as out of memory. */
-void json_writer_add(JsonWriter *w, const char *key, struct json_object *value);
+/* Add "key": value. A string is valid UTF-8, or json_writer_add_bytes() escapes it
+ * (json_escape_bytes()). json_writer_add_flags() adds an array of the names whose bits are set in
+ * `flags`: bit i has names[i]. */
 void json_writer_add_string(JsonWriter *w, const char *key, const char *value);
+void json_writer_add_bytes(JsonWriter *w, const char *key, const char *value);
 void json_writer_add_u64(JsonWriter *w, const char *key, uint64_t value);
+void json_writer_add_i64(JsonWriter *w, const char *key, int64_t value);
+void json_writer_add_bool(JsonWriter *w, const char *key, bool value);
+void json_writer_add_flags(JsonWriter *w, const char *key, unsigned flags, const char *const *names,
+                           size_t n);
 
 /* Open and close an object or array that is written member by member. For an element of an array
  * the key is NULL. */
@@ -69,6 +75,10 @@ bool json_add_item(struct json_object *to, struct json_object *value);
 /* Returns a new array of the names whose bits are set in `flags`: bit i has names[i]. NULL: out of
  * memory. */
 struct json_object *json_flags(unsigned flags, const char *const *names, size_t n);
+
+/* Formats a value with the flags JSON_C_TO_STRING_*. The text belongs to the value. Returns NULL if
+ * out of memory, also where json-c itself reports no error. */
+const char *json_to_text(struct json_object *o, int flags);
 
 /* Returns true if memory has run out. A failed allocation is then not the fault of a file. */
 bool memory_is_short(void);

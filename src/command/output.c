@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/json-util.h"
 #include "base/text.h"
 #include "command/cli.h"
 
@@ -100,9 +101,9 @@ static int output_json(JsonMode mode, json_object *o)
 
     if (!o)
         return -ENOMEM;
-    text = json_object_to_json_string_ext(
-            o, JSON_C_TO_STRING_NOSLASHESCAPE |
-                       (mode == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
+    text = json_to_text(o, JSON_C_TO_STRING_NOSLASHESCAPE |
+                                   (mode == JSON_PRETTY
+                                            ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
                                             : JSON_C_TO_STRING_PLAIN));
     if (!text)
         r = -ENOMEM;

@@ -385,8 +385,7 @@ static int on_dump(sd_event_source *source _unused_, const struct signalfd_sigin
     launch_thread_report(p->launches, &launches);
     if (json_add_member(o, "prefetch", dump_report(&report)) &&
         json_add_member(o, "launch", dump_launches(&launches))) {
-        text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-                                                         JSON_C_TO_STRING_NOSLASHESCAPE);
+        text = json_to_text(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
         snprintf(path, sizeof(path), "%s/" DUMP_NAME, p->o.run_dir ? p->o.run_dir : p->o.state);
         r = text ? atomic_file_write(AT_FDCWD, path, text, strlen(text), 0600) : -ENOMEM;
     }

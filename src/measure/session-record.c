@@ -160,7 +160,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
     json_writer_add_string(&w, "stage", stage_to_string(s->stage));
     if (s->uid != UID_INVALID)
         json_writer_add_u64(&w, "uid", s->uid);
-    json_writer_add(&w, "flags", session_flags_to_json(s->flags));
+    json_writer_add_flags(&w, "flags", s->flags, flag_names, ELEMENTSOF(flag_names));
     json_writer_add_string(&w, "policy", policy_to_string(s->policy));
     for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
         const char *value = (const char *)s + strings[i].offset;

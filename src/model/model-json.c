@@ -186,13 +186,6 @@ static void write_ranges(Writer *w, const char *key, const WeightedRanges *s)
         json_writer_add_numbers(&w->w, key, v, 3 * s->n);
 }
 
-static void write_escaped(Writer *w, const char *key, const char *s)
-{
-    _cleanup_free_ char *escaped = json_escape_bytes(s);
-
-    json_writer_add(&w->w, key, escaped ? json_object_new_string(escaped) : NULL);
-}
-
 static void write_sums(Writer *w)
 {
     size_t n = HASH_COUNT(w->rows), i;
@@ -231,7 +224,7 @@ static void write_files(Writer *w, const Model *m)
     for (size_t i = 0; i < m->n_files; i++) {
         size_t shared = i == 0 ? 0 : shared_prefix(m->files[i].path, m->files[i - 1].path);
 
-        write_escaped(w, NULL, m->files[i].path + shared);
+        json_writer_add_bytes(&w->w, NULL, m->files[i].path + shared);
     }
     json_writer_close(&w->w, ']');
     json_writer_close(&w->w, '}');
@@ -305,8 +298,8 @@ static void write_touched(Writer *w, const ModelStage *s)
             json_writer_open(&w->w, "touched", '[');
         open = true;
         json_writer_open(&w->w, NULL, '[');
-        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
-        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, touched->sessions)));
+        json_writer_add_u64(&w->w, NULL, i);
+        json_writer_add_u64(&w->w, NULL, row_of(w, touched->sessions));
         write_ranges(w, NULL, &touched->ranges);
         json_writer_close(&w->w, ']');
     }
@@ -337,8 +330,8 @@ static void write_residency(Writer *w, const char *key, Residency residency, con
         if (decayed_sum_is_zero(known->sessions))
             continue;
         json_writer_open(&w->w, NULL, '[');
-        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
-        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, known->sessions)));
+        json_writer_add_u64(&w->w, NULL, i);
+        json_writer_add_u64(&w->w, NULL, row_of(w, known->sessions));
         write_ranges(w, NULL, &known->ranges);
         json_writer_close(&w->w, ']');
     }
@@ -412,8 +405,8 @@ static void write_metadata(Writer *w, const ModelStage *s, const char *key,
             continue;
         json_writer_open(&w->w, NULL, '{');
         if (s->metadata[i].application)
-            write_escaped(w, "application", s->metadata[i].application);
-        write_escaped(w, "uuid", s->metadata[i].uuid);
+            json_writer_add_bytes(&w->w, "application", s->metadata[i].application);
+        json_writer_add_bytes(&w->w, "uuid", s->metadata[i].uuid);
         json_writer_add_u64(&w->w, "observed", row_of(w, s->metadata[i].observed));
         write_ranges(w, "ranges", &s->metadata[i].ranges);
         json_writer_close(&w->w, '}');
@@ -425,8 +418,7 @@ static void write_stage(Writer *w, const ModelStage *s)
 {
     json_writer_open(&w->w, NULL, '{');
     json_writer_add_string(&w->w, "stage", stage_to_string(s->stage));
-    json_writer_add(&w->w, "uid",
-                    json_object_new_int64(s->uid == UID_INVALID ? -1 : (int64_t)s->uid));
+    json_writer_add_i64(&w->w, "uid", s->uid == UID_INVALID ? -1 : (int64_t)s->uid);
     json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
     json_writer_add_numbers(&w->w, "duration_msec",
                             (uint64_t[]){s->duration.current, s->duration.previous}, 2);

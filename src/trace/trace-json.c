@@ -82,24 +82,17 @@ static void write_ranges(JsonWriter *w, const char *key, const RangeSet *s)
     json_writer_add_numbers(w, key, v, 2 * s->n);
 }
 
-static struct json_object *bytes_to_json(const char *s)
-{
-    _cleanup_free_ char *escaped = json_escape_bytes(s);
-
-    return escaped ? json_object_new_string(escaped) : NULL;
-}
-
 static void write_volume(JsonWriter *w, const TraceVolume *v)
 {
     json_writer_open(w, NULL, '{');
-    json_writer_add(w, "uuid", bytes_to_json(v->uuid));
-    json_writer_add(w, "fstype", bytes_to_json(v->fstype));
-    json_writer_add(w, "subvolume", bytes_to_json(v->subvolume));
-    json_writer_add(w, "mountpoint", bytes_to_json(v->mountpoint));
-    json_writer_add(w, "device", bytes_to_json(v->device));
-    json_writer_add(w, "scheduler", bytes_to_json(v->scheduler));
+    json_writer_add_bytes(w, "uuid", v->uuid);
+    json_writer_add_bytes(w, "fstype", v->fstype);
+    json_writer_add_bytes(w, "subvolume", v->subvolume);
+    json_writer_add_bytes(w, "mountpoint", v->mountpoint);
+    json_writer_add_bytes(w, "device", v->device);
+    json_writer_add_bytes(w, "scheduler", v->scheduler);
     json_writer_add_string(w, "device_class", device_class_to_string(v->device_class));
-    json_writer_add(w, "rotational", json_object_new_boolean(v->rotational));
+    json_writer_add_bool(w, "rotational", v->rotational);
     json_writer_add_u64(w, "size_bytes", v->size_bytes);
     json_writer_add_string(w, "metadata_source", metadata_source_to_string(v->metadata_source));
     write_ranges(w, "metadata", &v->metadata);
@@ -111,11 +104,11 @@ static void write_facts(JsonWriter *w, const Trace *t)
     json_writer_add_string(w, "format", FORMAT_NAME);
     json_writer_add_u64(w, "version", TRACE_FORMAT_VERSION);
     json_writer_add_string(w, "stage", stage_to_string(t->stage));
-    json_writer_add(w, "flags", json_flags(t->flags, flag_names, ELEMENTSOF(flag_names)));
-    json_writer_add(w, "boot_id", bytes_to_json(t->boot_id));
-    json_writer_add(w, "kernel", bytes_to_json(t->kernel));
-    json_writer_add(w, "distribution", bytes_to_json(t->distribution));
-    json_writer_add(w, "uid", json_object_new_int64(t->uid == UID_INVALID ? -1 : (int64_t)t->uid));
+    json_writer_add_flags(w, "flags", t->flags, flag_names, ELEMENTSOF(flag_names));
+    json_writer_add_bytes(w, "boot_id", t->boot_id);
+    json_writer_add_bytes(w, "kernel", t->kernel);
+    json_writer_add_bytes(w, "distribution", t->distribution);
+    json_writer_add_i64(w, "uid", t->uid == UID_INVALID ? -1 : (int64_t)t->uid);
     json_writer_add_u64(w, "start_realtime_usec", t->start_realtime);
     json_writer_add_u64(w, "start_boottime_usec", t->start_boottime);
     json_writer_add_u64(w, "duration_usec", t->duration);
@@ -190,7 +183,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "parent", t->paths, t->n_paths, path_parent);
     json_writer_open(&w, "name", '[');
     for (size_t i = 0; i < t->n_paths; i++)
-        json_writer_add(&w, NULL, bytes_to_json(t->paths[i].name));
+        json_writer_add_bytes(&w, NULL, t->paths[i].name);
     json_writer_close(&w, ']');
     json_writer_close(&w, '}');
 
