@@ -24,7 +24,7 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_SHARED] = "several users at once",
             [EXCLUSION_SOFT_REBOOT] = "soft reboot",
             [EXCLUSION_OFFLINE_UPDATE] = "offline update",
-            [EXCLUSION_FSCK] = "file system check",
+            [EXCLUSION_FSCK] = "filesystem check",
             [EXCLUSION_EXACT] = "exact recording",
             [EXCLUSION_PARTLY_REPLAYED] = "control session, partly replayed",
             [EXCLUSION_FIRST] = "first session",

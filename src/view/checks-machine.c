@@ -44,7 +44,7 @@ static void check_kernel(Checks *checks, const Context *c)
                    "boot a kernel with CONFIG_FANOTIFY", "the kernel has no fanotify");
     else if (major < 6 || (major == 6 && minor < 5))
         checks_add(checks, "kernel", CHECK_NOTE,
-                   "metadata of file systems is derived from paths instead of observed",
+                   "metadata of filesystems is derived from paths instead of observed",
                    "boot a kernel from 6.5 on", "Linux %u.%u has no cachestat(2)", major, minor);
     else
         checks_add(checks, "kernel", CHECK_OK, NULL, NULL,

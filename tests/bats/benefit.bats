@@ -229,7 +229,7 @@ no_replay() {
     [ "${#lines[@]}" -eq 21 ]
     run -0 hs history --limit=0
     [ "${#lines[@]}" -eq 26 ]
-    [[ ${lines[1]} == *"first session"* && ${lines[4]} == *"file system check"* && ${lines[3]} == *control* ]]
+    [[ ${lines[1]} == *"first session"* && ${lines[4]} == *"filesystem check"* && ${lines[3]} == *control* ]]
     run -0 hs history -n 3 --stage=login
     [ "$output" = "No boot or login was recorded yet." ]
     # A control session that nothing can be compared with, here one that was measured at once, has a label, too.
