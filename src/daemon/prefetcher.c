@@ -290,6 +290,7 @@ static void update_launches(Prefetcher *p)
     const LaunchOptions o = {
             .root = p->root,
             .state = p->o.state,
+            .uid = p->uid,
             .maximum_pressure = cycle_parameters(&p->config).maximum_pressure,
     };
     int r;

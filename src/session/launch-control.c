@@ -3,6 +3,7 @@
 #include "session/launch-control.h"
 
 #include "base/log.h"
+#include "base/uid.h"
 #include "session/prefetch-hold.h"
 
 #include <pthread.h>
@@ -16,19 +17,23 @@ typedef struct Observed {
 
 struct LaunchControls {
     const char *root;
+    uint32_t uid;                     /* of the session, or UID_INVALID */
+    uint32_t begun[LAUNCH_BEGUN_MAX]; /* the users of the observations that were begun */
+    size_t n_begun;
     Observed observed[LAUNCH_CONTROLS_MAX];
     pthread_mutex_t lock; /* guards the members below */
     LaunchUses uses;
     uint64_t n;
 };
 
-int launch_controls_new(const char *root, LaunchControls **ret)
+int launch_controls_new(const char *root, uint32_t uid, LaunchControls **ret)
 {
     LaunchControls *c = calloc(1, sizeof(*c));
 
     if (!c)
         return -ENOMEM;
     c->root = root;
+    c->uid = uid;
     pthread_mutex_init(&c->lock, NULL);
     *ret = c;
     return 0;
@@ -46,11 +51,41 @@ LaunchControls *launch_controls_free(LaunchControls *c)
     return NULL;
 }
 
-/* Returns a free place, or NULL: if there is none, or if the application was observed before. */
+/* Returns how many observations of the user's starts were begun. */
+static size_t count_begun(const LaunchControls *c, uint32_t uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n_begun; i++)
+        n += c->begun[i] == uid;
+    return n;
+}
+
+/* Returns true if the limits allow to begin an observation. A user who starts and spoils one
+ * control start after the other can therefore neither keep the prefetch thread from reading for
+ * others nor take all places. */
+static bool may_begin(LaunchControls *c, LaunchKey key)
+{
+    size_t part = c->uid == UID_INVALID ? LAUNCH_USER_PART : 1, n_uses = 0;
+    bool known;
+
+    if ((c->uid != UID_INVALID && c->uid != key.uid) || c->n_begun == LAUNCH_BEGUN_MAX ||
+        count_begun(c, key.uid) >= LAUNCH_BEGUN_MAX / part)
+        return false;
+    pthread_mutex_lock(&c->lock);
+    for (size_t i = 0; i < c->uses.n; i++)
+        n_uses += c->uses.items[i].key.uid == key.uid;
+    known = c->uses.n == LAUNCH_USES_MAX || launch_uses_have(&c->uses, key);
+    pthread_mutex_unlock(&c->lock);
+    return !known && n_uses < LAUNCH_USES_MAX / part;
+}
+
+/* Returns a free place, or NULL: if there is none for the user, or if the application is
+ * observed. */
 static Observed *find_place(LaunchControls *c, LaunchKey key)
 {
+    size_t part = c->uid == UID_INVALID ? LAUNCH_USER_PART : 1, n = 0;
     Observed *place = NULL;
-    bool known;
 
     for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++) {
         LaunchObservation *o = c->observed[i].observation;
@@ -60,22 +95,21 @@ static Observed *find_place(LaunchControls *c, LaunchKey key)
             place = &c->observed[i];
         else if (other.uid == key.uid && other.application == key.application)
             return NULL;
+        n += o && other.uid == key.uid;
     }
-    pthread_mutex_lock(&c->lock);
-    known = c->uses.n == LAUNCH_USES_MAX || launch_uses_have(&c->uses, key);
-    pthread_mutex_unlock(&c->lock);
-    return known ? NULL : place;
+    return n < LAUNCH_CONTROLS_MAX / part ? place : NULL;
 }
 
 void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
                            const Pack *p, usec_t event)
 {
-    Observed *place = find_place(c, key);
+    Observed *place = may_begin(c, key) ? find_place(c, key) : NULL;
     Observed o = {.due = event + LAUNCH_HELPER_MAX_USEC, .accesses = prefetch_accesses()};
     int r;
 
     if (!place)
         return;
+    c->begun[c->n_begun++] = key.uid;
     prefetch_hold(o.due);
     r = launch_observation_begin(key, c->root, t, buf, p, &o.observation);
     if (r < 0)

@@ -10,16 +10,26 @@
 /* The most control starts that are observed at once. */
 #define LAUNCH_CONTROLS_MAX 4U
 
+/* How many observations a session begins. It counts those that fail as well, because each of them
+ * holds the prefetch thread. */
+#define LAUNCH_BEGUN_MAX 64U
+
+/* In a session of several users, each of them has this part of both limits and of
+ * LAUNCH_USES_MAX. */
+#define LAUNCH_USER_PART 4U
+
 typedef struct LaunchControls LaunchControls;
 
-/* `root` is borrowed. Returns 0 or -ENOMEM. */
-int launch_controls_new(const char *root, LaunchControls **ret);
+/* Only starts of the user `uid` are observed, because those of others are not in the trace of the
+ * session; UID_INVALID: it is a session of several users or of an unknown one. `root` is borrowed.
+ * Returns 0 or -ENOMEM. */
+int launch_controls_new(const char *root, uint32_t uid, LaunchControls **ret);
 LaunchControls *launch_controls_free(LaunchControls *c);
 
 /* Observes the start of which the event came at `event` (CLOCK_MONOTONIC), if it is the first
- * observed one of this application in the session and there is room. Holds the prefetch thread
- * meanwhile (session/prefetch-hold.h). Takes over *buf, which holds the pack, if it observes the
- * start. A failure has no other effect. */
+ * observed one of this application in the session, and the limits above allow it. Holds the
+ * prefetch thread meanwhile (session/prefetch-hold.h). Takes over *buf, which holds the pack, if it
+ * observes the start. A failure has no other effect. */
 void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
                            const Pack *p, usec_t event);
 

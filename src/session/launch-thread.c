@@ -404,7 +404,7 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
     t->root = strdup(o->root);
     t->state = strdup(o->state);
     pthread_mutex_init(&t->lock, NULL);
-    r = t->root && t->state ? launch_controls_new(t->root, &t->controls) : -ENOMEM;
+    r = t->root && t->state ? launch_controls_new(t->root, o->uid, &t->controls) : -ENOMEM;
     if (r >= 0)
         r = open_descriptors(t);
     if (r >= 0)

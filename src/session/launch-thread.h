@@ -11,8 +11,8 @@
  *   of them are resident, the set is not read. Otherwise only those data of the set that are not
  *   resident are requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read. The first
- *   such start of each application in a session is observed (launch-observation.h): it shows what
- * of the set the start needs. Meanwhile the prefetch thread is held.
+ *   such start of each application in a session is observed (launch-control.h): it shows what of
+ *   the set the start needs. Meanwhile the prefetch thread is held.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
  *   reading is stopped.
@@ -28,6 +28,7 @@
 typedef struct LaunchOptions {
     const char *root;        /* as realpath(3) returns it */
     const char *state;       /* directory of the packs */
+    uint32_t uid;            /* of the session; UID_INVALID: unknown, or several */
     double maximum_pressure; /* percent of time in which tasks wait for memory */
 } LaunchOptions;
 
