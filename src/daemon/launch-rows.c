@@ -25,6 +25,8 @@ typedef struct Rows {
     size_t n_keys;
     Start starts[LAUNCH_USES_MAX]; /* by application */
     size_t n_starts;
+    TraceTouched *touched; /* rows of `touched`; they own their ranges */
+    size_t n_touched, allocated_touched;
 } Rows;
 
 static int compare_keys(const void *a, const void *b)
@@ -43,6 +45,15 @@ static int compare_starts(const void *a, const void *b)
     const Start *x = a, *y = b;
 
     return x->application < y->application ? -1 : x->application > y->application;
+}
+
+static int compare_touched(const void *a, const void *b)
+{
+    const TraceTouched *x = a, *y = b;
+
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
 }
 
 static int list_files(Rows *x)
@@ -71,6 +82,18 @@ static uint32_t find_application(const Trace *t, uint64_t hash)
     return TRACE_NONE;
 }
 
+/* Returns true if the ranges of the start, with those of the user's listed starts, are within the
+ * user's limit. */
+static bool fits_share(const Rows *x, const LaunchUse *u)
+{
+    size_t n = u->n_ranges;
+
+    for (size_t i = 0; i < x->n_starts; i++)
+        if (x->starts[i].use->key.uid == u->key.uid)
+            n += x->starts[i].use->n_ranges;
+    return n <= TRACE_RECORD_USER_RANGES_MAX;
+}
+
 /* Lists the starts of the trace's user, one for each application, by application. */
 static void list_starts(Rows *x, LaunchUses *uses)
 {
@@ -81,7 +104,7 @@ static void list_starts(Rows *x, LaunchUses *uses)
 
         for (size_t k = 0; k < x->n_starts; k++)
             known = known || x->starts[k].application == application;
-        if (!known && (x->t->uid == UID_INVALID || x->t->uid == u->key.uid))
+        if (!known && (x->t->uid == UID_INVALID || x->t->uid == u->key.uid) && fits_share(x, u))
             x->starts[x->n_starts++] = (Start){application, u};
     }
     qsort(x->starts, x->n_starts, sizeof(Start), compare_starts);
@@ -131,8 +154,8 @@ static int add_metadata(Rows *x, const Start *s)
     return 0;
 }
 
-/* Adds the pages of one start's files. */
-static int add_files(Rows *x, const Start *s)
+/* Lists the pages of one start's files. */
+static int list_touched(Rows *x, const Start *s)
 {
     for (size_t i = 0; i < s->use->n; i++) {
         LaunchNeed *n = &s->use->needs[i];
@@ -141,10 +164,25 @@ static int add_files(Rows *x, const Start *s)
                                 ? find_file(x, volume, n->inode)
                                 : TRACE_NONE;
 
-        if (file != TRACE_NONE)
-            CHECK(trace_insert_touched(x->t, s->application, file, &n->ranges));
+        if (file == TRACE_NONE)
+            continue;
+        CHECK(grow_array(&x->touched, &x->allocated_touched, x->n_touched + 1,
+                         sizeof(TraceTouched)));
+        x->touched[x->n_touched++] = (TraceTouched){s->application, file, n->ranges};
+        n->ranges = (RangeSet){0};
     }
     return 0;
+}
+
+/* Adds the pages of all starts' files at once, because inserting each row would take minutes if a
+ * user has many. */
+static int add_files(Rows *x)
+{
+    for (size_t i = 0; i < x->n_starts; i++)
+        CHECK(list_touched(x, &x->starts[i]));
+    if (x->n_touched > 0)
+        qsort(x->touched, x->n_touched, sizeof(TraceTouched), compare_touched);
+    return trace_merge_touched(x->t, x->touched, x->n_touched);
 }
 
 int launch_rows_add(LaunchUses *uses, Trace *t)
@@ -154,11 +192,13 @@ int launch_rows_add(LaunchUses *uses, Trace *t)
 
     if (r >= 0)
         list_starts(&x, uses);
-    for (size_t i = 0; r >= 0 && i < x.n_starts; i++) {
+    for (size_t i = 0; r >= 0 && i < x.n_starts; i++)
         r = add_metadata(&x, &x.starts[i]);
-        if (r >= 0)
-            r = add_files(&x, &x.starts[i]);
-    }
+    if (r >= 0)
+        r = add_files(&x);
+    for (size_t i = 0; i < x.n_touched; i++)
+        range_set_done(&x.touched[i].ranges);
+    free(x.touched);
     free(x.keys);
     return r;
 }

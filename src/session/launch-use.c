@@ -43,21 +43,19 @@ int launch_need_compute(const CachedPages *before, const CachedPages *after,
 int launch_use_add(LaunchUse *u, const char *uuid, uint64_t inode, RangeSet *ranges)
 {
     LaunchNeed *n;
-    size_t n_ranges = ranges->n;
 
     if (ranges->n == 0)
         return 0;
     if (strlen(uuid) >= sizeof(n->uuid))
         return -EINVAL;
-    for (size_t i = 0; i < u->n; i++)
-        n_ranges += u->needs[i].ranges.n;
-    if (n_ranges > LAUNCH_NEED_RANGES_MAX)
+    if (ranges->n > LAUNCH_NEED_RANGES_MAX - u->n_ranges)
         return -E2BIG;
     if (grow_array(&u->needs, &u->allocated, u->n + 1, sizeof(*u->needs)) < 0)
         return -ENOMEM;
     n = &u->needs[u->n++];
     *n = (LaunchNeed){.inode = inode, .ranges = *ranges};
     strcpy(n->uuid, uuid);
+    u->n_ranges += ranges->n;
     *ranges = (RangeSet){0};
     return 0;
 }

@@ -37,6 +37,7 @@ typedef struct LaunchUse {
     LaunchKey key;
     LaunchNeed *needs;
     size_t n, allocated;
+    size_t n_ranges; /* of all needs */
 } LaunchUse;
 
 /* Valid if zeroed. */

@@ -363,28 +363,35 @@ int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *r
     return 0;
 }
 
-int trace_insert_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges)
+int trace_merge_touched(Trace *t, TraceTouched *rows, size_t n)
 {
-    const TraceTouched x = {application, file, *ranges};
-    size_t at = t->n_touched;
-    int r;
+    size_t i = 0, k = 0, n_all = 0;
+    TraceTouched *all;
 
-    if (!touched_is_valid(t, &x))
-        return -EINVAL;
-    if (t->n_touched >= TRACE_TOUCHED_MAX)
-        return -E2BIG;
-    while (at > 0 && touched_rises(&x, &t->touched[at - 1]))
-        at--;
-    if (at > 0 && !touched_rises(&t->touched[at - 1], &x))
+    if (n == 0)
         return 0;
-    r = grow_array(&t->touched, &t->allocated_touched, t->n_touched + 1, sizeof(TraceTouched));
-    if (r < 0)
-        return r;
-    memmove(t->touched + at + 1, t->touched + at, (t->n_touched - at) * sizeof(TraceTouched));
-    t->touched[at] = x;
-    t->n_touched++;
-    *ranges = (RangeSet){0};
-    return 1;
+    for (size_t j = 0; j < n; j++)
+        if (!touched_is_valid(t, &rows[j]) || (j > 0 && touched_rises(&rows[j], &rows[j - 1])))
+            return -EINVAL;
+    if (n > TRACE_TOUCHED_MAX || t->n_touched > TRACE_TOUCHED_MAX - n)
+        return -E2BIG;
+    all = reallocarray(NULL, t->n_touched + n, sizeof(TraceTouched));
+    if (!all)
+        return -ENOMEM;
+    while (i < t->n_touched || k < n) {
+        bool old = k == n || (i < t->n_touched && !touched_rises(&rows[k], &t->touched[i]));
+        TraceTouched *x = old ? &t->touched[i++] : &rows[k++];
+
+        if (n_all > 0 && !touched_rises(&all[n_all - 1], x))
+            continue; /* there is such a row */
+        all[n_all++] = *x;
+        x->ranges = (RangeSet){0};
+    }
+    free(t->touched);
+    t->touched = all;
+    t->allocated_touched = t->n_touched + n;
+    t->n_touched = n_all;
+    return 0;
 }
 
 static bool needed_rises(const TraceNeeded *last, const TraceNeeded *x)

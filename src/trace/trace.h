@@ -263,10 +263,11 @@ int trace_add_access(Trace *t, const TraceAccess *a);
  * file (-EINVAL otherwise). On failure *ranges is untouched. */
 int trace_add_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges);
 
-/* Adds the row of that application and file at its place in the order, if there is none. Takes over
- * *ranges, which must not be empty (-EINVAL otherwise). Returns 1 if it was added, 0 if
- * there is a row already; *ranges is then untouched, as on failure. */
-int trace_insert_touched(Trace *t, uint32_t application, uint32_t file, RangeSet *ranges);
+/* Adds rows at their places in the order. `rows` rise by application, then file; their ranges are
+ * not empty (-EINVAL otherwise). Of several rows with the same application and file, the one that
+ * the trace has counts, or else the first one. Takes over the ranges of the rows that are added,
+ * which become empty. Returns 0; or -EINVAL, -E2BIG or -ENOMEM with nothing changed. */
+int trace_merge_touched(Trace *t, TraceTouched *rows, size_t n);
 
 /* Adds a row and takes over *ranges, which must not be empty. Rows must rise by application, then
  * volume (-EINVAL otherwise). On failure *ranges is untouched. */

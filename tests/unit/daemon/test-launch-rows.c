@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "daemon/launch-rows.h"
+
+#include "base/clock.h"
 #include "state/launch-packs.h"
 #include "util/model-util.h"
 
@@ -103,11 +105,62 @@ static void the_first_start_of_several_users_counts(void **state)
     launch_uses_done(&uses);
 }
 
+#define APPLICATIONS 7U
+#define FILES        20000U
+
+/* A session of user 1000 with many applications and files. */
+static Trace *large(void)
+{
+    Trace *t = trace_new(STAGE_SESSION);
+    uint32_t volume, path, file, application;
+
+    assert_non_null(t);
+    t->uid = 1000;
+    assert_int_equal(trace_add_volume(t, &(TraceVolume){.uuid = (char *)UUID}, &volume), 0);
+    for (unsigned i = 0; i < FILES + APPLICATIONS; i++) {
+        char text[32];
+
+        snprintf(text, sizeof(text), i < FILES ? "/f/%u" : "/bin/%u", i < FILES ? i : i - FILES);
+        assert_int_equal(trace_add_path(t, text, &path), 0);
+        assert_int_equal(trace_add_file(t, path, volume, false, &file), 0);
+        t->files[file].inode = 100 + file;
+        if (i >= FILES)
+            assert_int_equal(trace_add_application(t, file, &application), 0);
+    }
+    return t;
+}
+
+/* One user's starts have at most as many ranges as the user may have in a recording. */
+static void a_user_has_a_share_of_the_ranges(void **state)
+{
+    _cleanup_trace_ Trace *t = large();
+    LaunchUses uses = {0};
+    usec_t begin;
+
+    (void)state;
+    for (unsigned a = 0; a < APPLICATIONS; a++) {
+        char path[32];
+        LaunchUse *u;
+
+        snprintf(path, sizeof(path), "/bin/%u", a);
+        u = start(&uses, 1000, path);
+        for (unsigned i = FILES; i-- > 0;)
+            add(u, UUID, t->files[i].inode, "0-1");
+    }
+    begin = clock_now(CLOCK_MONOTONIC);
+    assert_int_equal(launch_rows_add(&uses, t), 0);
+    assert_in_range(clock_now(CLOCK_MONOTONIC) - begin, 0, 5 * USEC_PER_SEC);
+    assert_int_equal(t->n_touched, TRACE_RECORD_USER_RANGES_MAX / FILES * FILES);
+    assert_int_equal(trace_validate(t), 0);
+    launch_uses_done(&uses);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(needs_become_rows),
             cmocka_unit_test(the_first_start_of_several_users_counts),
+            cmocka_unit_test(a_user_has_a_share_of_the_ranges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

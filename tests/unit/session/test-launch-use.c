@@ -71,6 +71,7 @@ static void parts_are_collected(void **state)
     assert_int_equal(set.n, 0);
     for (unsigned i = 0; i < LAUNCH_NEED_RANGES_MAX; i++)
         assert_int_equal(range_set_insert(&set, 2 * i, 1), 0);
+    assert_int_equal(u->n_ranges, 1);
     assert_int_equal(launch_use_add(u, "a", 6, &set), -E2BIG);
     assert_int_equal(u->n, 1);
     assert_int_equal(u->needs[0].inode, 5);

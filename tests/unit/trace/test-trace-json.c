@@ -263,10 +263,17 @@ static void needed_metadata_comes_back(void **state)
     refuse(text, strlen(text), -EBADMSG);
 }
 
-static void a_touched_row_is_inserted_in_order(void **state)
+static TraceTouched row(uint32_t application, uint32_t file)
+{
+    TraceTouched x = {.application = application, .file = file};
+
+    assert_int_equal(range_set_insert(&x.ranges, 0, 4096), 0);
+    return x;
+}
+
+static void touched_rows_are_merged_in_order(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();
-    _cleanup_range_set_ RangeSet ranges = {0};
     uint32_t file[2], n = 0;
 
     for (uint32_t i = 0; i < t->n_files && n < 2; i++)
@@ -274,16 +281,25 @@ static void a_touched_row_is_inserted_in_order(void **state)
             file[n++] = i;
     touch(t, 0, file[1]);
     touch(t, 2, file[0]);
-    range_set_insert(&ranges, 0, 4096);
-    assert_int_equal(trace_insert_touched(t, 0, file[1], &ranges), 0); /* there is a row */
-    assert_int_equal(trace_insert_touched(t, 3, file[1], &ranges), -EINVAL);
-    assert_int_equal(ranges.n, 1);
-    assert_int_equal(trace_insert_touched(t, 1, file[1], &ranges), 1);
-    assert_int_equal(ranges.n, 0);
-    range_set_insert(&ranges, 0, 4096);
-    assert_int_equal(trace_insert_touched(t, 0, file[0], &ranges), 1);
-    range_set_insert(&ranges, 0, 4096);
-    assert_int_equal(trace_insert_touched(t, 2, file[1], &ranges), 1);
+
+    TraceTouched rows[] = {
+            row(0, file[0]), row(0, file[1]), row(1, file[1]), row(1, file[1]), row(2, file[1]),
+    };
+    const size_t kept[] = {1, 3}; /* there is such a row */
+
+    assert_int_equal(trace_merge_touched(t, rows, 0), 0);
+    assert_int_equal(trace_merge_touched(t, rows, 1), 0);
+    assert_int_equal(rows[0].ranges.n, 0);
+    rows[0] = row(3, file[1]);
+    assert_int_equal(trace_merge_touched(t, rows, 1), -EINVAL); /* no such application */
+    assert_int_equal(trace_merge_touched(t, rows, 2), -EINVAL); /* nor in order */
+    assert_int_equal(rows[0].ranges.n, 1);
+    range_set_done(&rows[0].ranges);
+    assert_int_equal(trace_merge_touched(t, rows + 1, 4), 0);
+    for (size_t i = 1; i < ELEMENTSOF(rows); i++)
+        assert_int_equal(rows[i].ranges.n, i == kept[0] || i == kept[1]);
+    for (size_t i = 0; i < ELEMENTSOF(kept); i++)
+        range_set_done(&rows[kept[i]].ranges);
     assert_int_equal(t->n_touched, 5);
     assert_int_equal(trace_validate(t), 0);
     round_trip(t);
@@ -712,7 +728,7 @@ int main(void)
             cmocka_unit_test(traces_come_back),
             cmocka_unit_test(touched_pages_come_back),
             cmocka_unit_test(needed_metadata_comes_back),
-            cmocka_unit_test(a_touched_row_is_inserted_in_order),
+            cmocka_unit_test(touched_rows_are_merged_in_order),
             cmocka_unit_test(empty_traces_come_back),
             cmocka_unit_test(extreme_numbers_come_back),
             cmocka_unit_test(names_are_bytes),
