@@ -48,9 +48,11 @@ struct LaunchThread {
     char *root, *state;
     double maximum_pressure;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `report` and `log`; never held during I/O */
+    pthread_mutex_t lock; /* guards the next four members; never held during I/O */
     LaunchReport report;
     LaunchLog log;
+    bool left;  /* launch_thread_free() has given up: the thread frees *t */
+    bool ended; /* the thread does not use *t any more */
     LaunchControls *controls;
     int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
@@ -313,9 +315,8 @@ static int poll_timeout(unsigned n, usec_t observation_due)
     return now < observation_due ? (int)((observation_due - now) / USEC_PER_MSEC) + 1 : 0;
 }
 
-static void *run_thread(void *arg)
+static void serve(LaunchThread *t)
 {
-    LaunchThread *t = arg;
     uint64_t overflows = 0;
     usec_t check_due = 0, observation_due = USEC_INFINITY;
     bool stopping = false;
@@ -353,7 +354,6 @@ static void *run_thread(void *arg)
         if (!stopping)
             observation_due = launch_controls_end(t->controls, &t->volumes.table, now);
     }
-    return NULL;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
@@ -375,6 +375,21 @@ static void release(LaunchThread *t)
     free(t);
 }
 DEFINE_CLEANUP(LaunchThread *, release);
+
+static void *run_thread(void *arg)
+{
+    LaunchThread *t = arg;
+    bool left;
+
+    serve(t);
+    pthread_mutex_lock(&t->lock);
+    t->ended = true;
+    left = t->left;
+    pthread_mutex_unlock(&t->lock);
+    if (left)
+        release(t);
+    return NULL;
+}
 
 static int open_descriptors(LaunchThread *t)
 {
@@ -427,8 +442,17 @@ LaunchThread *launch_thread_free(LaunchThread *t)
     if (!t)
         return NULL;
     (void)eventfd_write(t->stop_fd, 1);
-    if (thread_join(t->thread, STOP_USEC)) /* a thread that has not ended still uses *t */
-        release(t);
+    if (!thread_join(t->thread, STOP_USEC)) { /* a thread that has not ended still uses *t */
+        bool ended;
+
+        pthread_mutex_lock(&t->lock);
+        ended = t->ended;
+        t->left = true;
+        pthread_mutex_unlock(&t->lock);
+        if (!ended)
+            return NULL;
+    }
+    release(t);
     return NULL;
 }
 

@@ -52,8 +52,9 @@ typedef struct LaunchThread LaunchThread;
  * them. Returns 0 or a negative errno, for example -EPERM if fanotify is not permitted. */
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 
-/* Stops the thread and all replays. If a read hangs for longer than a second (a dead disk), the
- * thread is left behind and ends with the process. */
+/* Stops the thread and all replays. A thread that needs longer than a second is left behind and
+ * frees everything when it ends: its samples of the page cache may take seconds, a read from a dead
+ * disk hangs until the process ends. */
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests that a thread that samples the page cache for a long time is left behind, and that it frees
+ * everything when it ends. */
+
+#include "base/clock.h"
+#include "base/uid.h"
+#include "session/launch-control.h"
+#include "session/launch-thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SAMPLE_USEC (3 * USEC_PER_SEC)
+
+static struct {
+    atomic_bool slow;
+    atomic_uint n_begun, n_freed;
+} fake;
+
+usec_t __wrap_launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now);
+LaunchControls *__real_launch_controls_free(LaunchControls *c);
+LaunchControls *__wrap_launch_controls_free(LaunchControls *c);
+
+usec_t __wrap_launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now)
+{
+    (void)c;
+    (void)t;
+    atomic_fetch_add(&fake.n_begun, 1);
+    if (fake.slow)
+        usleep(SAMPLE_USEC);
+    return now; /* the next one is due at once */
+}
+
+LaunchControls *__wrap_launch_controls_free(LaunchControls *c)
+{
+    atomic_fetch_add(&fake.n_freed, 1);
+    return __real_launch_controls_free(c);
+}
+
+/* Waits until *count has this value, for at most ten seconds. */
+static bool reaches(atomic_uint *count, unsigned value)
+{
+    for (unsigned i = 0; i < 1000 && atomic_load(count) < value; i++)
+        usleep(10000);
+    return atomic_load(count) >= value;
+}
+
+static void a_slow_thread_frees_everything_itself(void **state)
+{
+    const LaunchOptions o = {
+            .root = "/", .state = "/", .uid = UID_INVALID, .maximum_pressure = 100};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        LaunchThread *t = NULL;
+        usec_t begin;
+
+        fake.slow = i == 1;
+        fake.n_begun = fake.n_freed = 0;
+        if (launch_thread_new(&o, &t) < 0)
+            skip(); /* no fanotify: not root, or qemu-user */
+        /* The first event is an execution. */
+        for (unsigned k = 0; k < 100 && fake.n_begun == 0; k++) {
+            assert_int_equal(system("/bin/true"), 0);
+            usleep(10000);
+        }
+        assert_true(fake.n_begun > 0);
+        begin = clock_now(CLOCK_MONOTONIC);
+        launch_thread_free(t);
+        assert_in_range(clock_now(CLOCK_MONOTONIC) - begin, 0, SAMPLE_USEC - USEC_PER_SEC / 2);
+        assert_int_equal(fake.n_freed, i == 0);
+        assert_true(reaches(&fake.n_freed, 1));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_slow_thread_frees_everything_itself),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
