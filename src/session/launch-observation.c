@@ -122,14 +122,30 @@ static int keep_first(LaunchObservation *o, const Volume *v _unused_, uint32_t f
     return 0;
 }
 
+static int compare_data(const void *a, const void *b)
+{
+    const PackData *x = *(const PackData *const *)a, *y = *(const PackData *const *)b;
+
+    if (x->file != y->file)
+        return le32toh(x->file) < le32toh(y->file) ? -1 : 1;
+    return le64toh(x->offset) < le64toh(y->offset) ? -1 : le64toh(x->offset) > le64toh(y->offset);
+}
+
+/* The pack has the data in physical order. Inserting a hundred thousand ranges of a fragmented file
+ * in that order would take seconds. */
 static int collect_planned(LaunchObservation *o)
 {
-    for (uint32_t i = 0; i < le32toh(o->pack.header->n_data); i++) {
-        const PackData *d = &o->pack.data[i];
+    uint32_t n = le32toh(o->pack.header->n_data);
+    _cleanup_free_ const PackData **data = calloc((size_t)n + 1, sizeof(*data));
 
-        CHECK(range_set_insert(&o->files[le32toh(d->file)].planned, le64toh(d->offset),
-                               le64toh(d->length)));
-    }
+    if (!data)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        data[i] = &o->pack.data[i];
+    qsort(data, n, sizeof(*data), compare_data);
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(range_set_insert(&o->files[le32toh(data[i]->file)].planned, le64toh(data[i]->offset),
+                               le64toh(data[i]->length)));
     return 0;
 }
 

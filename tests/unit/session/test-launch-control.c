@@ -121,6 +121,36 @@ static void a_session_of_one_user(void **state)
     launch_controls_free(c);
 }
 
+#define RANGES 500000U
+
+/* A pack of one file that lies backwards on the device. */
+static void a_fragmented_file_takes_no_time(void **state)
+{
+    PackHeader *h = calloc(1, sizeof(PackHeader) + RANGES * sizeof(PackData));
+    PackData *data;
+    LaunchControls *c;
+    char *buf = (char *)h;
+    Pack p = {.header = h};
+    usec_t begin;
+
+    (void)state;
+    assert_non_null(h);
+    data = (PackData *)(h + 1);
+    h->n_files = htole32(1);
+    h->n_data = htole32(RANGES);
+    for (unsigned i = 0; i < RANGES; i++) {
+        data[i].offset = htole64((uint64_t)(RANGES - i) * 65536);
+        data[i].length = htole64(4096);
+    }
+    p.data = data;
+    assert_int_equal(launch_controls_new("/", 1000, &c), 0);
+    begin = clock_now(CLOCK_MONOTONIC);
+    launch_controls_begin(c, (LaunchKey){1000, 7}, &no_volumes, &buf, &p, begin);
+    assert_in_range(clock_now(CLOCK_MONOTONIC) - begin, 0, 10 * USEC_PER_SEC);
+    assert_null(buf);
+    launch_controls_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +159,7 @@ int main(void)
             cmocka_unit_test(each_user_has_a_part_of_the_results),
             cmocka_unit_test(starts_that_do_not_count_are_bounded),
             cmocka_unit_test(a_session_of_one_user),
+            cmocka_unit_test(a_fragmented_file_takes_no_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
