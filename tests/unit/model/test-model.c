@@ -1166,11 +1166,68 @@ static void a_prediction_is_cut_to_the_likeliest(void **state)
     assert_int_equal(p->n_files, 0);
 }
 
+#define NEEDING (MODEL_NEEDED_MAX / 2 + 50)
+
+/* Learns a session of the user in which NEEDING applications of the folder needed metadata. */
+static void learn_needing(Model **m, uint32_t uid, const char *folder)
+{
+    _cleanup_trace_ Trace *t = session(STAGE_SESSION, uid, T0 + uid, 0, "A>x=0-1", NULL);
+    ModelStage *s = NULL;
+
+    for (unsigned i = 0; i < NEEDING; i++) {
+        uint32_t file, application;
+        char name[16];
+
+        snprintf(name, sizeof(name), "%05u", i);
+        file = test_file(t, folder, name, false);
+        assert_int_equal(trace_add_application(t, file, &application), 0);
+        assert_int_equal(trace_add_access(t, &(TraceAccess){.at = t->duration,
+                                                            .file = file,
+                                                            .application = application}),
+                         0);
+    }
+    assert_int_equal(model_learn(m, t, T0 + uid), 0);
+    for (size_t i = 0; i < (*m)->n_stages; i++)
+        s = (*m)->stages[i].uid == uid ? &(*m)->stages[i] : s;
+    assert_non_null(s);
+    assert_int_equal(
+            grow_array(&s->metadata, &s->allocated_metadata, NEEDING, sizeof(ModelMetadata)), 0);
+    for (unsigned i = 0; i < NEEDING; i++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "%s/%05u", folder, i);
+        s->metadata[s->n_metadata++] = (ModelMetadata){
+                .uuid = strdup(UUID), .application = strdup(path), .observed = s->sessions};
+    }
+}
+
+/* One user's applications do not make the sum of all users fail. */
+static void needed_metadata_is_bounded(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    const ModelStage *s;
+    size_t n = 0;
+
+    (void)state;
+    learn_needing(&m, 1001, "/home/u");
+    learn_needing(&m, 1000, "/usr/bin");
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, UID_INVALID, &sum), 0);
+    s = &sum->stages[0];
+    assert_int_equal(s->n_metadata, MODEL_NEEDED_MAX);
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        n += strncmp(s->metadata[i].application, "/usr/", 5) == 0;
+        assert_true(i == 0 ||
+                    strcmp(s->metadata[i - 1].application, s->metadata[i].application) < 0);
+    }
+    assert_int_equal(n, NEEDING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_prediction_is_cut_to_the_likeliest),
             cmocka_unit_test(needed_by_either_application),
+            cmocka_unit_test(needed_metadata_is_bounded),
             cmocka_unit_test(many_small_chances),
             cmocka_unit_test(unknown_applications_count_as_one),
             cmocka_unit_test(ranges_by_their_frequency),
