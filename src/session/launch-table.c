@@ -2,6 +2,33 @@
 
 #include "session/launch-table.h"
 
+static bool is_same(LaunchKey a, LaunchKey b)
+{
+    return a.uid == b.uid && a.application == b.application;
+}
+
+bool launch_table_repeats(LaunchTable *t, LaunchKey key, usec_t now)
+{
+    for (size_t i = 0; i < LAUNCH_RECENT_MAX; i++)
+        if (t->recent[i].latest > 0 && is_same(t->recent[i].key, key) &&
+            now - t->recent[i].latest < LAUNCH_AGAIN_USEC) {
+            t->recent[i].latest = now;
+            return true;
+        }
+    for (size_t i = 0; i < LAUNCH_PASSED_MAX; i++)
+        if (t->passed[i].at > 0 && is_same(t->passed[i].key, key) &&
+            now - t->passed[i].at < LAUNCH_AGAIN_USEC)
+            return true;
+    return false;
+}
+
+void launch_table_pass(LaunchTable *t, LaunchKey key, usec_t now)
+{
+    t->passed[t->next_passed].key = key;
+    t->passed[t->next_passed].at = now;
+    t->next_passed = (t->next_passed + 1) % LAUNCH_PASSED_MAX;
+}
+
 /* Returns true if one of the processes began a start of that user which has not ended. Prolongs
  * this start. */
 static bool note_helper(LaunchTable *t, uint32_t uid, const uint32_t *pids, size_t n, usec_t now)

@@ -22,6 +22,7 @@
 #define LAUNCH_USER_SLOTS 6U
 #define LAUNCH_RECENT_MAX 64U
 #define LAUNCH_READ_MAX   64U
+#define LAUNCH_PASSED_MAX 64U
 #define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
 
 /* A start has ended if its processes have executed no program for LAUNCH_HELPER_GAP_USEC, and
@@ -62,7 +63,21 @@ typedef struct LaunchTable {
     } recent[LAUNCH_RECENT_MAX];
     LaunchKey read[LAUNCH_READ_MAX]; /* a ring; an entry is used if its application is not 0 */
     size_t next_read;
+    struct {
+        LaunchKey key;
+        usec_t at;
+    } passed[LAUNCH_PASSED_MAX]; /* a ring: executions that began no start */
+    size_t next_passed;
 } LaunchTable;
+
+/* Returns true if the execution at `now` needs no further examination: the application was noted
+ * less than LAUNCH_AGAIN_USEC ago, and this belongs to the same start, or it was passed over less
+ * than LAUNCH_AGAIN_USEC ago. Examining an execution reads a pack, and a user can execute a program
+ * a thousand times in a second. */
+bool launch_table_repeats(LaunchTable *t, LaunchKey key, usec_t now);
+
+/* Notes an execution at `now` (above 0) that began no start, although the application has a set. */
+void launch_table_pass(LaunchTable *t, LaunchKey key, usec_t now);
 
 /* Notes an execution at `now` (above 0) by the process `pids[0]`. The other n - 1 numbers are its
  * ancestors, the parent first; n is at least 1. Returns false if the execution belongs to a start

@@ -216,16 +216,21 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
     _cleanup_free_ char *buf = NULL;
     uint64_t *count;
     Pack pack;
-    int r = launch_pack_read(t->state_fd, uid, key.application, &buf, &pack);
+    int r;
 
-    if (r < 0) {
-        if (r != -ENOENT)
-            log_debug_errno(r, "headstartd: launch: %s: cannot use the pack, ignoring: %m", path);
+    if (launch_table_repeats(&t->table, key, event))
+        return;
+    r = launch_pack_read(t->state_fd, uid, key.application, &buf, &pack);
+    if (r == -ENOENT)
+        return;
+    if (r < 0)
+        log_debug_errno(r, "headstartd: launch: %s: cannot use the pack, ignoring: %m", path);
+    if (r < 0 || pack.header->policy == POLICY_OFF ||
+        !launch_table_note(&t->table, key, pids, proc_lineage(pid, pids, ELEMENTSOF(pids)),
+                           event)) {
+        launch_table_pass(&t->table, key, event);
         return;
     }
-    if (pack.header->policy == POLICY_OFF ||
-        !launch_table_note(&t->table, key, pids, proc_lineage(pid, pids, ELEMENTSOF(pids)), event))
-        return;
     add_to(t, &t->report.n_starts, 1);
     if (pack_is_control(&pack, t->boot_id)) {
         count = &t->report.n_control;

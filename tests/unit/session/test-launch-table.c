@@ -36,6 +36,30 @@ static void executions_within_two_seconds_are_one_start(void **state)
     assert_true(note(&t, gimp, 16 * SEC));
 }
 
+static void repeated_executions_are_not_examined(void **state)
+{
+    const LaunchKey gimp = {1000, 7}, other_user = {1001, 7}, off = {1000, 8};
+    LaunchTable t = {0};
+
+    (void)state;
+    assert_false(launch_table_repeats(&t, gimp, SEC));
+    assert_true(note(&t, gimp, 10 * SEC));
+    assert_true(launch_table_repeats(&t, gimp, 11 * SEC));
+    assert_false(launch_table_repeats(&t, other_user, 11 * SEC));
+    assert_true(
+            launch_table_repeats(&t, gimp, 12900 * USEC_PER_MSEC)); /* each prolongs the start */
+    assert_false(note(&t, gimp, 14 * SEC));
+    assert_false(launch_table_repeats(&t, gimp, 16 * SEC));
+    launch_table_pass(&t, off, 20 * SEC);
+    assert_true(launch_table_repeats(&t, off, 21 * SEC));
+    assert_false(launch_table_repeats(&t, off, 22 * SEC)); /* the pack may be another one now */
+    for (uint64_t i = 0; i < LAUNCH_PASSED_MAX; i++)
+        launch_table_pass(&t, (LaunchKey){1000, 100 + i}, 22 * SEC);
+    assert_true(launch_table_repeats(&t, (LaunchKey){1000, 100}, 23 * SEC));
+    launch_table_pass(&t, off, 22 * SEC);
+    assert_false(launch_table_repeats(&t, (LaunchKey){1000, 100}, 23 * SEC));
+}
+
 static void what_a_starting_application_executes_belongs_to_its_start(void **state)
 {
     const LaunchKey gimp = {1000, 7}, plugin = {1000, 8}, second = {1000, 9}, other = {1001, 8};
@@ -192,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(executions_within_two_seconds_are_one_start),
+            cmocka_unit_test(repeated_executions_are_not_examined),
             cmocka_unit_test(what_a_starting_application_executes_belongs_to_its_start),
             cmocka_unit_test(a_start_ends_after_a_gap_and_after_half_a_minute),
             cmocka_unit_test(the_oldest_key_is_forgotten),

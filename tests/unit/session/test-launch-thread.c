@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Tests that a thread that samples the page cache for a long time is left behind, and that it frees
- * everything when it ends. */
+ * everything when it ends; and how often it reads a pack. */
 
 #include "base/clock.h"
 #include "base/uid.h"
 #include "session/launch-control.h"
 #include "session/launch-thread.h"
+#include "state/launch-packs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,11 +23,31 @@
 static struct {
     atomic_bool slow;
     atomic_uint n_begun, n_freed;
+    uint64_t read[1024]; /* the applications whose pack was read; used by the thread alone */
+    atomic_uint n_read;
 } fake;
 
 usec_t __wrap_launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now);
 LaunchControls *__real_launch_controls_free(LaunchControls *c);
 LaunchControls *__wrap_launch_controls_free(LaunchControls *c);
+
+int __wrap_launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret);
+
+/* Each application has a pack without files, and each start is a control start. */
+int __wrap_launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret)
+{
+    PackHeader *h = calloc(1, sizeof(*h));
+
+    (void)state_fd;
+    (void)uid;
+    h->policy = POLICY_CONCURRENT;
+    h->control_interval = htole32(1);
+    *ret_buf = (char *)h;
+    *ret = (Pack){.header = h};
+    fake.read[fake.n_read % ELEMENTSOF(fake.read)] = hash;
+    atomic_fetch_add(&fake.n_read, 1);
+    return 0;
+}
 
 usec_t __wrap_launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now)
 {
@@ -80,10 +101,47 @@ static void a_slow_thread_frees_everything_itself(void **state)
     }
 }
 
+/* Returns how often the pack that was read most often was read. */
+static unsigned most_reads(void)
+{
+    unsigned n = MIN(fake.n_read, (unsigned)ELEMENTSOF(fake.read)), most = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        unsigned same = 0;
+
+        for (unsigned k = 0; k < n; k++)
+            same += fake.read[k] == fake.read[i];
+        most = MAX(most, same);
+    }
+    return most;
+}
+
+/* A user who starts a program in a loop does not keep the thread busy with reading its pack. */
+static void quick_starts_read_a_pack_once(void **state)
+{
+    const LaunchOptions o = {
+            .root = "/", .state = "/", .uid = UID_INVALID, .maximum_pressure = 100};
+    LaunchThread *t = NULL;
+    LaunchReport report;
+
+    (void)state;
+    fake.slow = false;
+    if (launch_thread_new(&o, &t) < 0)
+        skip(); /* no fanotify: not root, or qemu-user */
+    fake.n_read = 0;
+    assert_int_equal(system("i=0; while [ $i -lt 40 ]; do sleep 0.5 & i=$((i + 1)); done; wait"),
+                     0);
+    launch_thread_report(t, &report);
+    launch_thread_free(t);
+    assert_true(report.n_starts > 0);
+    assert_in_range(most_reads(), 1, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_slow_thread_frees_everything_itself),
+            cmocka_unit_test(quick_starts_read_a_pack_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
