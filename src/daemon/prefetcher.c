@@ -456,7 +456,7 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
     return 0;
 }
 
-unsigned prefetcher_trace_flags(const Prefetcher *p)
+unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid)
 {
     PrefetchReport report;
     LaunchReport launches;
@@ -466,7 +466,7 @@ unsigned prefetcher_trace_flags(const Prefetcher *p)
     prefetch_thread_report(p->thread, &report);
     launch_thread_report(p->launches, &launches);
     return (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
-           (launches.n_control > 0 ? TRACE_CONTROL : 0) |
+           (launch_report_has_control(&launches, uid) ? TRACE_CONTROL : 0) |
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 

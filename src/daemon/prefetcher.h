@@ -27,9 +27,9 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
 
 /* Returns the TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has
  * read anything, because residency then does not show what the session needed; TRACE_CONTROL if
- * the session has a control start of an application; TRACE_FOLLOWED if it has learned from starts
- * and exits. 0 if p is NULL. */
-unsigned prefetcher_trace_flags(const Prefetcher *p);
+ * the user of the trace (UID_INVALID: any user) has a control start of an application;
+ * TRACE_FOLLOWED if it has learned from starts and exits. 0 if p is NULL. */
+unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid);
 
 /* Returns true if the prefetcher replays the launch sets of applications that start. */
 bool prefetcher_replays_launches(const Prefetcher *p);

@@ -160,7 +160,7 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
 
     if (r < 0)
         return r;
-    t->flags |= prefetcher_trace_flags(s->prefetcher);
+    t->flags |= prefetcher_trace_flags(s->prefetcher, t->uid);
     add_launch_rows(s, t);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;

@@ -209,6 +209,24 @@ static bool is_reading(const LaunchThread *t)
     return false;
 }
 
+bool launch_report_has_control(const LaunchReport *r, uint32_t uid)
+{
+    for (size_t i = 0; i < r->n_control_uids; i++)
+        if (r->control_uids[i] == uid)
+            return true;
+    return uid == UID_INVALID && r->n_control > 0;
+}
+
+static void note_control_user(LaunchThread *t, uint32_t uid)
+{
+    LaunchReport *r = &t->report;
+
+    pthread_mutex_lock(&t->lock);
+    if (r->n_control_uids < LAUNCH_CONTROL_USERS_MAX && !launch_report_has_control(r, uid))
+        r->control_uids[r->n_control_uids++] = uid;
+    pthread_mutex_unlock(&t->lock);
+}
+
 static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path, usec_t event)
 {
     uint32_t pids[1 + LAUNCH_ANCESTORS_MAX];
@@ -234,6 +252,7 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
     add_to(t, &t->report.n_starts, 1);
     if (pack_is_control(&pack, t->boot_id)) {
         count = &t->report.n_control;
+        note_control_user(t, uid);
         if (!is_reading(t))
             launch_controls_begin(t->controls, key, &t->volumes.table, &buf, &pack, event);
     } else if (launch_table_was_read(&t->table, key) && is_resident(t, &pack))

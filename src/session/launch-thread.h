@@ -32,6 +32,9 @@ typedef struct LaunchOptions {
     double maximum_pressure; /* percent of time in which tasks wait for memory */
 } LaunchOptions;
 
+/* The users whose control starts are told apart. */
+#define LAUNCH_CONTROL_USERS_MAX 32U
+
 /* Sums since launch_thread_new(), except for `latency_usec`. */
 typedef struct LaunchReport {
     uint64_t n_starts;   /* starts of applications that have a set (launch_table_note()) */
@@ -44,7 +47,12 @@ typedef struct LaunchReport {
     uint64_t n_observed; /* control starts that were observed to their end */
     uint64_t read_bytes;
     usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
+    uint32_t control_uids[LAUNCH_CONTROL_USERS_MAX]; /* the users of the `n_control` starts */
+    size_t n_control_uids;
 } LaunchReport;
+
+/* Returns true if there was a control start of that user (UID_INVALID: of any user). */
+bool launch_report_has_control(const LaunchReport *r, uint32_t uid);
 
 typedef struct LaunchThread LaunchThread;
 

@@ -135,6 +135,12 @@ static void quick_starts_read_a_pack_once(void **state)
     launch_thread_free(t);
     assert_true(report.n_starts > 0);
     assert_in_range(most_reads(), 1, 10);
+    /* The trace of another user has no control start. */
+    assert_true(report.n_control > 0);
+    assert_true(report.n_control_uids > 0);
+    assert_true(launch_report_has_control(&report, report.control_uids[0]));
+    assert_true(launch_report_has_control(&report, UID_INVALID));
+    assert_false(launch_report_has_control(&report, 4000000));
 }
 
 int main(void)
