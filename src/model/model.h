@@ -55,10 +55,9 @@
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
 #define MODEL_STAGES_MAX   65536U
-#define MODEL_NEEDED_MAX                                                    \
-    4096U /* rows of metadata that applications need, of one stage; merging \
-             keeps this number */
-#define MODEL_RANGES_MAX 4000000U /* of one file or filesystem */
+#define MODEL_RANGES_MAX   4000000U /* of one file or filesystem */
+/* Rows of metadata that applications need, of one stage. Merging keeps this number of rows. */
+#define MODEL_NEEDED_MAX 4096U
 
 #define MODEL_CLOCK_MIN DECAY_CLOCK_MIN
 
