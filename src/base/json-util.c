@@ -338,7 +338,7 @@ bool memory_is_short(void)
 
 const char *json_to_text(struct json_object *o, int flags)
 {
-    size_t n, again;
+    size_t n = 0, again = 0;
     const char *text = json_object_to_json_string_length(o, flags, &n);
 
     /* json-c drops bytes without an error if its buffer cannot grow. The second time the buffer is

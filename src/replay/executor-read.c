@@ -63,7 +63,7 @@ void execute_open(Worker *w, const Operation *op)
             directory && (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
     File *file = &x->files[op->index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
-    bool keep, tried;
+    bool keep, tried, opened;
     int fd = -EBADF;
 
     lock(x);
@@ -74,13 +74,14 @@ void execute_open(Worker *w, const Operation *op)
     unlock(x);
     if (!tried)
         fd = open_file(w, op->volume, f, keep || touch, &why);
-    if (fd >= 0 && touch) {
+    opened = fd >= 0;
+    if (opened && touch) {
         directory_read_ahead(fd, 0);
-        close(fd);
+        close(TAKE_FD(fd));
     }
     lock(x);
     if (!tried)
-        note_opened(x, file, fd >= 0, why);
+        note_opened(x, file, opened, why);
     if (keep && fd >= 0 && file->fd < 0)
         file->fd = TAKE_FD(fd);
     else if (keep)

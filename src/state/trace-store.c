@@ -271,7 +271,7 @@ static int describe_files(Stock *s)
 
     for (size_t i = 0; r >= 0 && i < s->n; i++) {
         RetainedFile *f = &s->files[i];
-        TraceIdentity id;
+        TraceIdentity id = {0};
         struct stat st;
         unsigned number;
 
