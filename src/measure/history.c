@@ -174,9 +174,9 @@ static int open_locked(int state_fd, const LineFile *f)
         if (!S_ISREG(st.st_mode))
             return -EBADMSG;
         CHECK(lock(fd, end));
-        /* Before the lock was taken, another writer may have renamed or replaced the file. However
-         * often that happens, only the time limits the attempts: a busy writer replaces the file
-         * hundreds of times in a second. */
+        /* Before the lock was taken, another writer may have renamed or replaced the file. Only the
+         * time limits the attempts, because a busy writer replaces the file hundreds of times in a
+         * second. */
         if (fstatat(state_fd, f->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == now.st_dev &&
             st.st_ino == now.st_ino)
             return TAKE_FD(fd);
