@@ -19,7 +19,7 @@
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
 /* A pass begins when tasks have waited for I/O at most QUIET_PERCENT of a period of QUIET_USEC, or
- * after QUIET_MAX_USEC. */
+ * QUIET_MAX_USEC after its first job began to wait. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
@@ -47,6 +47,7 @@ struct PrefetchThread {
     PrefetchState state;
     unsigned current; /* generation of the thread's job */
     Pressure pressure;
+    usec_t quiet_end; /* CLOCK_MONOTONIC; 0 while no job waits for a quiet disk */
 };
 
 static PrefetchJob *prefetch_job_free(PrefetchJob *j)
@@ -145,12 +146,15 @@ static uint64_t hung_device(PrefetchThread *t)
 /* Waits while others wait for the disk, because the reads of an application that has just started
  * must come first. The thread's own reads also count as pressure, so it measures before a pass and
  * not during one. If an application starts during a pass, a new job follows, which begins with
- * another measurement. */
+ * another measurement. A job that replaces a waiting job does not wait longer, because otherwise
+ * frequent jobs would prevent every pass on a busy disk. */
 static void wait_for_quiet(PrefetchThread *t)
 {
-    usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
+    usec_t now = clock_now(CLOCK_MONOTONIC);
     uint64_t before, after;
 
+    if (t->quiet_end == 0)
+        t->quiet_end = now + QUIET_MAX_USEC;
     if (pressure_read(&t->pressure, &before) < 0)
         return;
     for (bool quiet = false; !quiet && !is_cancelled(t); before = after) {
@@ -158,7 +162,7 @@ static void wait_for_quiet(PrefetchThread *t)
         if (pressure_read(&t->pressure, &after) < 0)
             return;
         quiet = after - before <= QUIET_USEC / 100 * QUIET_PERCENT ||
-                clock_now(CLOCK_MONOTONIC) > end;
+                clock_now(CLOCK_MONOTONIC) > t->quiet_end;
     }
 }
 
@@ -169,6 +173,9 @@ static void run_job(PrefetchThread *t, const PrefetchJob *job)
 
     while (more) {
         wait_for_quiet(t);
+        if (is_cancelled(t))
+            return;
+        t->quiet_end = 0;
         more = prefetch_pass_run(&t->state, job->files, job->n, &at);
     }
 }
@@ -199,6 +206,7 @@ static void *run_thread(void *arg)
         t->current = atomic_load(&t->generation);
         t->report.working = job != NULL;
         if (!job) {
+            t->quiet_end = 0;
             pthread_cond_wait(&t->wake, &t->lock);
             continue;
         }

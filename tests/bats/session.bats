@@ -33,15 +33,24 @@ session_config() {
 }
 
 # session_start: starts headstartd, sets DAEMON to its process ID, and returns when it records. If
-# SESSION_UID is set, the session is that of this user.
+# SESSION_UID is set, the session is that of this user. From here on no other test drops caches,
+# because a file whose pages are dropped before they are recorded would be missing from the trace.
 session_start() {
+    hs_own_cache
     rm -f "$HS_RUN/session.json"
     # shellcheck disable=SC2086 # words
     ${HS_LIMIT:-} "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
         ${SESSION_UID:+--uid="$SESSION_UID"} 2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer hs_kill $DAEMON
+    hs_defer session_show
     hs_wait 30 dump
+}
+
+# If the test has failed, prints the state of the session that still runs.
+session_show() {
+    [ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "/proc/$DAEMON" ] && dump && cat "$DUMP" "$HS_TMP/daemon.log"
+    true
 }
 
 session_stop() {
@@ -300,6 +309,41 @@ steady() {
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
     steady
+    session_stop
+}
+
+# Begins the pressure file that busy_disk changes. HS_LIMIT then starts headstartd with this file in
+# place of /proc/pressure/io.
+pressure_file() {
+    printf 'some avg10=99.00 avg60=99.00 avg300=99.00 total=%012d\n' 0 >"$HS_TMP/pressure"
+    cat >"$HS_TMP/with-pressure" <<END
+#!/bin/sh
+mount --bind $HS_TMP/pressure /proc/pressure/io && exec "\$@"
+END
+    chmod +x "$HS_TMP/with-pressure"
+    HS_LIMIT="unshare --mount $HS_TMP/with-pressure"
+}
+
+# Lets tasks wait for I/O all the time. Each write replaces the whole file in one call.
+busy_disk() {
+    local i
+    for ((i = 1; ; i++)); do
+        printf 'some avg10=99.00 avg60=99.00 avg300=99.00 total=%012d\n' $((i * 1000000)) 1<>"$HS_TMP/pressure"
+        sleep 0.02
+    done
+}
+
+@test "a busy disk delays reading ahead, but new decisions do not delay it further" {
+    [ -e /proc/pressure/io ] || skip "the kernel has no pressure stall information"
+    learned
+    pressure_file
+    busy_disk 3>&- &
+    hs_defer hs_kill $!
+    hs_cold
+    session_start
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    # Each of these decisions is a new job. Reading waits for ten seconds at most.
+    hs_wait 30 dumped '.prefetch.n_reads > 0 and .n_decisions > 5'
     session_stop
 }
 
