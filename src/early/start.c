@@ -13,6 +13,7 @@
 
 #include "config-paths.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -43,6 +44,28 @@ void early_read_ahead(const char *path)
 
     if (fd >= 0)
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+}
+
+/* Reads ahead the unit files of headstart below the root filesystem. The system manager loads them
+ * in each boot, one after the other, and waits for the disk each time. In a boot with a replay the
+ * pack contains them. */
+static void read_units_ahead(const char *root)
+{
+    char path[PATH_MAX];
+    const struct dirent *e;
+    DIR *dir;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR, root) >= sizeof(path))
+        return;
+    dir = opendir(path);
+    if (!dir)
+        return;
+    while ((e = readdir(dir)))
+        if (strncmp(e->d_name, "headstart-", strlen("headstart-")) == 0 &&
+            (size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR "/%s", root, e->d_name) <
+                    sizeof(path))
+            early_read_ahead(path);
+    closedir(dir);
 }
 
 /* --- the recording ---------------------------------------------------------------------------- */
@@ -243,8 +266,13 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     (void)setsid();
     root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (early_forbidden(root_fd, run_fd, o->words) || early_is_idle(root_fd))
+    if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
+    if (early_is_idle(root_fd)) {
+        close(boot_fd); /* the boot continues */
+        read_units_ahead(o->root);
+        _exit(EXIT_SUCCESS);
+    }
     if ((size_t)snprintf(replay, sizeof(replay), "%s%s", o->root, o->replay) < sizeof(replay))
         early_read_ahead(replay);
     if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {

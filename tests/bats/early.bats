@@ -191,6 +191,34 @@ waited() {
     [ -S "$HS_RUN/handover" ]
 }
 
+# unit_resident NAME: checks that a file of the directory of unit files is in memory.
+unit_resident() {
+    [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$UNITS/$1" | tr -d ' ')" -gt 0 ]
+}
+
+@test "an idle boot reads headstart's unit files ahead, and no others" {
+    local unit
+    need_command fincore
+    UNITS=$(sed -n 's/^#define HEADSTART_UNIT_DIR "\(.*\)"$/\1/p' "$HS_BUILD/src/config-paths.h")
+    [ -n "$UNITS" ]
+    stand_in 'tell("READY=1")'
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT"/{proc,sys,dev,run,var/lib/headstart,etc/headstart} "$HS_MNT$UNITS"
+    cp "$HS_BUILD"/units/headstart-* "$HS_MNT$UNITS/"
+    echo "[Unit]" >"$HS_MNT$UNITS/other.service"
+    touch "$HS_MNT/etc/headstart/disabled" "$HS_MNT/var/lib/headstart/boot-idle"
+    hs_cold
+    init
+    run ! unit_resident headstart-record.service
+    rm "$HS_MNT/etc/headstart/disabled"
+    hs_cold
+    init
+    for unit in "$HS_BUILD"/units/headstart-*; do
+        hs_wait 10 unit_resident "${unit##*/}"
+    done
+    run ! unit_resident other.service
+}
+
 # Covers every condition of the units but ConditionVirtualization=, because a container has no initrd.
 @test "headstart-init starts nothing where the units start nothing" {
     local line value n=0

@@ -96,7 +96,9 @@ class Machine:
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
                 ["systemd-nspawn", f"--directory={self.root}", "--quiet",
-                 *(["--kill-signal=SIGRTMIN+3"] if self.init else ["--boot"]),
+                 # Without --boot nspawn passes its locale. The PID 1 of a real machine has none, and
+                 # would read the files of that locale one after the other.
+                 *(["--kill-signal=SIGRTMIN+3", "--setenv=LANG="] if self.init else ["--boot"]),
                  "--register=no", "--keep-unit", "--private-users=no", "--private-network",
                  "--link-journal=no", "--resolv-conf=off", "--timezone=off",
                  "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
