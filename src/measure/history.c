@@ -204,8 +204,8 @@ static int append_lines(int state_fd, const LineFile *f, const char *text, size_
     do {
         _cleanup_close_ int fd = open_locked(state_fd, f);
         ssize_t written;
-        bool cut;
-        off_t end;
+        bool cut = false;
+        off_t end = 0;
         int r;
 
         if (fd < 0)

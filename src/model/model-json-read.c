@@ -418,11 +418,14 @@ static int read_name(struct json_object *o, const char *key, char **ret)
 static int read_metadata_rows(Reader *x, struct json_object *o, const char *key, bool assumed,
                               bool of_applications, ModelStage *s)
 {
+    size_t most = TRACE_VOLUMES_MAX;
     struct json_object *a;
     JsonColumn ranges;
 
     x->where = key;
-    CHECK(json_get_array(o, key, of_applications ? MODEL_NEEDED_MAX : TRACE_VOLUMES_MAX, &a));
+    if (of_applications)
+        most = MODEL_NEEDED_MAX;
+    CHECK(json_get_array(o, key, most, &a));
     CHECK(grow_array(&s->metadata, &s->allocated_metadata,
                      s->n_metadata + json_object_array_length(a), sizeof(ModelMetadata)));
     for (size_t i = 0; i < json_object_array_length(a); i++) {

@@ -136,13 +136,13 @@ static int compare_data(const void *a, const void *b)
 static int collect_planned(LaunchObservation *o)
 {
     uint32_t n = le32toh(o->pack.header->n_data);
-    _cleanup_free_ const PackData **data = calloc((size_t)n + 1, sizeof(*data));
+    _cleanup_free_ const PackData **data = calloc((size_t)n + 1, sizeof(void *));
 
     if (!data)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         data[i] = &o->pack.data[i];
-    qsort(data, n, sizeof(*data), compare_data);
+    qsort(data, n, sizeof(void *), compare_data);
     for (uint32_t i = 0; i < n; i++)
         CHECK(range_set_insert(&o->files[le32toh(data[i]->file)].planned, le64toh(data[i]->offset),
                                le64toh(data[i]->length)));

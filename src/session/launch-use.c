@@ -42,11 +42,12 @@ int launch_need_compute(const CachedPages *before, const CachedPages *after,
 
 int launch_use_add(LaunchUse *u, const char *uuid, uint64_t inode, RangeSet *ranges)
 {
+    size_t length = strlen(uuid);
     LaunchNeed *n;
 
     if (ranges->n == 0)
         return 0;
-    if (strlen(uuid) >= sizeof(n->uuid))
+    if (length >= sizeof(n->uuid))
         return -EINVAL;
     if (ranges->n > LAUNCH_NEED_RANGES_MAX - u->n_ranges)
         return -E2BIG;
@@ -54,7 +55,7 @@ int launch_use_add(LaunchUse *u, const char *uuid, uint64_t inode, RangeSet *ran
         return -ENOMEM;
     n = &u->needs[u->n++];
     *n = (LaunchNeed){.inode = inode, .ranges = *ranges};
-    strcpy(n->uuid, uuid);
+    memcpy(n->uuid, uuid, length + 1);
     u->n_ranges += ranges->n;
     *ranges = (RangeSet){0};
     return 0;
