@@ -3,6 +3,7 @@
 #include "early/start.h"
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/early-delay.h"
 #include "base/hold.h"
 #include "base/log.h"
@@ -13,7 +14,6 @@
 
 #include "config-paths.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -51,21 +51,18 @@ void early_read_ahead(const char *path)
  * pack contains them. */
 static void read_units_ahead(const char *root)
 {
+    _cleanup_closedir_ DIR *dir = NULL;
     char path[PATH_MAX];
     const struct dirent *e;
-    DIR *dir;
 
-    if ((size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR, root) >= sizeof(path))
+    if ((size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR, root) >= sizeof(path) ||
+        directory_open(AT_FDCWD, path, 0, &dir) < 0)
         return;
-    dir = opendir(path);
-    if (!dir)
-        return;
-    while ((e = readdir(dir)))
+    while ((e = directory_next(dir)))
         if (strncmp(e->d_name, "headstart-", strlen("headstart-")) == 0 &&
             (size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR "/%s", root, e->d_name) <
                     sizeof(path))
             early_read_ahead(path);
-    closedir(dir);
 }
 
 /* --- the recording ---------------------------------------------------------------------------- */
