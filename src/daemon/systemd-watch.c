@@ -23,6 +23,18 @@ struct SystemdWatch {
     BootTimes boot;
 };
 
+/* Reports that systemd has finished the startup. Only used while no time of default.target is known:
+ * systemd finishes later, when no job is left. */
+static int report_finished(const SystemdWatch *w)
+{
+    StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
+
+    if (w->boot.finish_usec == 0)
+        return 0;
+    e.age = bus_age_of(w->boot.finish_usec);
+    return w->listener->on_event(w->listener->arg, &e);
+}
+
 static int on_unit(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
     const WatchedUnit *u = arg;
@@ -31,13 +43,13 @@ static int on_unit(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
     BusProperties p;
 
     if (bus_reply_is_error(l, m) || bus_properties_read(m, &p) < 0)
-        return 0;
+        return u == &u->w->target ? report_finished(u->w) : 0;
     e.active = bus_property_is(p.active_state, "active") ||
                bus_property_is(p.active_state, "reloading") ||
                bus_property_is(p.active_state, "refreshing");
     if (u == &u->w->target) {
         if (!e.active)
-            return 0;
+            return report_finished(u->w);
         e.kind = STAGE_EVENT_BOOT_FINISHED;
         e.age = bus_age_of(p.active_since);
     } else if (!e.active && bus_property_is(p.load_state, "loaded"))
@@ -88,7 +100,7 @@ static int on_unit_loaded(sd_bus_message *m, void *arg, sd_bus_error *error _unu
     if (bus_reply_is_error(l, m) || sd_bus_message_read(m, "o", &path) < 0) {
         if (u == &u->w->display_manager && sd_bus_message_is_method_error(m, NO_SUCH_UNIT))
             return bus_report(l, STAGE_EVENT_DISPLAY_MANAGER, NULL);
-        return 0;
+        return u == &u->w->target ? report_finished(u->w) : 0;
     }
     copy = strdup(path);
     if (!copy)
@@ -100,15 +112,6 @@ static int on_unit_loaded(sd_bus_message *m, void *arg, sd_bus_error *error _unu
         subscribe_unit(u);
     query_unit(u);
     return 0;
-}
-
-static int on_startup_finished(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
-{
-    SystemdWatch *w = arg;
-
-    if (w->boot.finish_usec == 0)
-        w->boot.finish_usec = clock_now(CLOCK_MONOTONIC);
-    return bus_report(w->listener, STAGE_EVENT_BOOT_FINISHED, NULL);
 }
 
 /* Reads the time stamps from the reply to GetAll. Returns 0 or a negative errno. */
@@ -145,23 +148,39 @@ static int read_boot_times(sd_bus_message *m, BootTimes *ret)
     return r;
 }
 
-static int on_manager(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
-{
-    SystemdWatch *w = arg;
-    StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
-
-    if (bus_reply_is_error(w->listener, m) || read_boot_times(m, &w->boot) < 0 ||
-        w->boot.finish_usec == 0)
-        return 0;
-    e.age = bus_age_of(w->boot.finish_usec);
-    return w->listener->on_event(w->listener->arg, &e);
-}
-
 static int load_unit(WatchedUnit *u)
 {
     return sd_bus_call_method_async(u->w->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH,
                                     BUS_SYSTEMD_MANAGER, "LoadUnit", on_unit_loaded, u, "s",
                                     u->name);
+}
+
+/* Queries default.target after systemd has finished the startup. The reply has the time at which the
+ * target was reached. Until the reply to the first LoadUnit, the target has no object to query. */
+static int query_end(SystemdWatch *w)
+{
+    if (!w->target.path)
+        return load_unit(&w->target) < 0 ? report_finished(w) : 0;
+    query_unit(&w->target);
+    return 0;
+}
+
+static int on_startup_finished(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
+{
+    SystemdWatch *w = arg;
+
+    if (w->boot.finish_usec == 0)
+        w->boot.finish_usec = clock_now(CLOCK_MONOTONIC);
+    return query_end(w);
+}
+
+static int on_manager(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    SystemdWatch *w = arg;
+
+    if (bus_reply_is_error(w->listener, m) || read_boot_times(m, &w->boot) < 0)
+        return 0;
+    return w->boot.finish_usec > 0 ? query_end(w) : 0;
 }
 
 int systemd_watch_query(SystemdWatch *w)

@@ -235,6 +235,30 @@ set_is_read() {
         <<<"$output"
 }
 
+runs_for_a_second() {
+    [ "$(ps -o etimes= -p "$RECORDER")" -ge 1 ]
+}
+
+@test "a boot ends when the default target is reached, also if headstartd learns of it after the end of the startup" {
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    # A target that was reached before headstartd started would end a boot that headstartd has missed.
+    hs_wait 10 runs_for_a_second
+    fake reached 400
+    fake finished
+    now_says "Waiting for a login"
+    recorder_stop
+    run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
+    echo "$output"
+    # ready_usec counts the time during which the machine was suspended, finished_usec does not.
+    jq -e --argjson suspended "$(python3 -c 'import time
+print(int(1e6 * (time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC))))')" \
+        'length == 1 and (.[0] | .finished_usec - .ready_usec + $suspended >= 390000)' <<<"$output"
+}
+
 @test "the boot of a control session is noted, that of a session with replay is not" {
     local outcome
     bus_start

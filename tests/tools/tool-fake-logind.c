@@ -7,6 +7,7 @@
  *     disappear                       gives back the name of logind
  *     manager STATE | target STATE    sets the ActiveState of the display manager or of the default
  *                                     target; with "queued" and "not-found" it is "inactive"
+ *     reached MSEC                    the default target became active MSEC ago, and no signal was sent
  *     finished                        finishes the boot
  *     new ID UID CLASS TYPE SEAT [SERVICE]  opens a session; SEAT "-" means no seat
  *     state ID STATE | type ID TYPE   changes the state or the type of a session
@@ -19,6 +20,7 @@
 #include "base/macros.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
@@ -254,6 +256,15 @@ static int change_unit(Unit *u, const char *state)
                                           "ActiveState", NULL);
 }
 
+static int reach_target(const char *msec)
+{
+    Unit *target = &units[1];
+
+    snprintf(target->state, sizeof(target->state), "active");
+    target->since = now() - strtoull(msec, NULL, 10) * 1000;
+    return 0;
+}
+
 static int tell_session(const LoginSession *s, const char *signal)
 {
     return sd_bus_emit_signal(bus, "/org/freedesktop/login1", "org.freedesktop.login1.Manager",
@@ -330,6 +341,8 @@ static int do_command(char *line)
         return change_unit(&units[0], arguments);
     if (strcmp(line, "target") == 0)
         return change_unit(&units[1], arguments);
+    if (strcmp(line, "reached") == 0)
+        return reach_target(arguments);
     if (strcmp(line, "finished") == 0) {
         finished = now();
         return sd_bus_emit_signal(bus, "/org/freedesktop/systemd1",

@@ -2,9 +2,13 @@
 headstart's programs have done, and D-Bus reports the state of headstart's units. None of these
 files lies on the simulated disk."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import time
+from pathlib import Path
 
 from .commands import BenchError, run
 
@@ -55,6 +59,17 @@ class Inside:
         traces = self.machine.inside("var/lib/headstart/traces")
         self._until(lambda: len(list(traces.glob("*-session*.json"))) >= number, timeout,
                     f"the recording of session {number}")
+
+    def dump(self, timeout=10):
+        """Returns the session cycle's report about itself (SIGUSR2)."""
+        path = self.machine.inside(f"{RUN}/session.json")
+        path.unlink(missing_ok=True)
+        for pid in self.machine.group.members():
+            with contextlib.suppress(OSError):  # it has just ended
+                if Path(f"/proc/{pid}/comm").read_text() == "headstartd\n":
+                    os.kill(pid, signal.SIGUSR2)
+        self._until(path.exists, timeout, f"/{RUN}/session.json")
+        return json.loads(path.read_text())
 
     # --- replays
 

@@ -3,8 +3,10 @@
 import time
 
 from . import disklog, system
+from .inside import Inside
+from .installed import LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S
 
-# headstartd outside the machine predicts every few seconds, so that a start need not be awaited for long.
+# headstartd predicts every few seconds, so that a start need not be awaited for long.
 CYCLE_S = 4
 
 # More free memory than an application takes until its window is mapped.
@@ -20,6 +22,28 @@ def configure(bench, text):
     path = bench.disk.root / "etc/headstart/headstart.conf"
     path.parent.mkdir(exist_ok=True)
     path.write_text("[Session]\n" + text)
+
+
+def log_in(bench, machine, has_package, idle_s):
+    """Boots and logs in. Then the session idles until the installed headstart has learned and planned or, without
+    headstart, for `idle_s`. A machine that reclaims cold page cache drops more of the desktop's libraries, the longer a
+    session idles. Returns how long the session has idled."""
+    # headstart measures the disk when it plans, and learns from the times of its replays.
+    bench.disk.delays(has_package)
+    machine.power_on()
+    machine.wait_booted()
+    machine.let_in()
+    machine.wait_logged_in()
+    begun = time.monotonic()
+    if has_package:
+        inside = Inside(machine)
+        inside.wait_file("login-recorded", SETTLE_TIMEOUT_S)
+        inside.wait_ended("headstart-learn.service", LEARN_TIMEOUT_S)
+    else:
+        time.sleep(idle_s)
+    bench.disk.delays(False)
+    bench.wait_disk_idle(0.5, 20)
+    return time.monotonic() - begun
 
 
 def section(name, variant):
@@ -70,7 +94,8 @@ def wait_first_reads(bench, timeout):
 
 
 def wait_brought_in(recorder, timeout):
-    """Waits until the session cycle has read everything that it requested."""
+    """Waits until the session cycle has read everything that it requested. `recorder` is a Recorder, or the Inside of a
+    machine with the package."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         resident = recorder.dump()["prefetch"]
