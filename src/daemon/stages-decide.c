@@ -612,11 +612,15 @@ static usec_t time_left(usec_t clock, usec_t since, usec_t span)
     return span > clock - since ? span - (clock - since) + 1 : 1;
 }
 
+/* The first sample follows at the next full half second of the clock. The time from the beginning
+ * of a login to its first sample thus differs from login to login. Otherwise logins of nearly equal
+ * length would all be measured as too long, or all as too short. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
 {
     *ret_sample = m->measuring != USEC_INFINITY;
     if (*ret_sample)
-        return m->p.sample_usec;
+        return m->sampled == USEC_INFINITY ? m->p.sample_usec - m->clock % m->p.sample_usec
+                                           : m->p.sample_usec;
     switch (m->stage) {
     case STAGE_BOOT:
         return m->finished == USEC_INFINITY

@@ -23,8 +23,8 @@ struct SystemdWatch {
     BootTimes boot;
 };
 
-/* Reports that systemd has finished the startup. Only used while no time of default.target is known:
- * systemd finishes later, when no job is left. */
+/* Reports that systemd has finished the startup. Only used while no time of default.target is
+ * known: systemd finishes later, when no job is left. */
 static int report_finished(const SystemdWatch *w)
 {
     StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
@@ -155,8 +155,9 @@ static int load_unit(WatchedUnit *u)
                                     u->name);
 }
 
-/* Queries default.target after systemd has finished the startup. The reply has the time at which the
- * target was reached. Until the reply to the first LoadUnit, the target has no object to query. */
+/* Queries default.target after systemd has finished the startup. The reply has the time at which
+ * the target was reached. Until the reply to the first LoadUnit, the target has no object to query.
+ */
 static int query_end(SystemdWatch *w)
 {
     if (!w->target.path)

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/own-files.h"
 #include "early/start.h"
 
 #include "config-paths.h"
@@ -104,7 +105,7 @@ static int run_as_init(char **argv)
 
     /* This program has to be read from the disk in any case. Reading it ahead therefore adds no
      * dependency on the disk. */
-    early_read_ahead(HEADSTART_LIBEXEC_DIR "/headstart-init");
+    own_file_read_ahead(HEADSTART_LIBEXEC_DIR "/headstart-init");
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");

@@ -3,10 +3,10 @@
 #include "early/start.h"
 
 #include "base/clock.h"
-#include "base/directory.h"
 #include "base/early-delay.h"
 #include "base/hold.h"
 #include "base/log.h"
+#include "base/own-files.h"
 #include "base/parse.h"
 #include "early/conditions.h"
 #include "early/read-ahead.h"
@@ -37,33 +37,6 @@
 /* headstart-replay needs a moment of CPU time to report that its deadline has passed. The boot
  * continues within 100 ms after the deadline, so this leaves headstart-init a moment, too. */
 #define HOLD_MARGIN (50 * USEC_PER_MSEC)
-
-void early_read_ahead(const char *path)
-{
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
-
-    if (fd >= 0)
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
-}
-
-/* Reads ahead the unit files of headstart below the root filesystem. The system manager loads them
- * in each boot, one after the other, and waits for the disk each time. In a boot with a replay the
- * pack contains them. */
-static void read_units_ahead(const char *root)
-{
-    _cleanup_closedir_ DIR *dir = NULL;
-    char path[PATH_MAX];
-    const struct dirent *e;
-
-    if ((size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR, root) >= sizeof(path) ||
-        directory_open(AT_FDCWD, path, 0, &dir) < 0)
-        return;
-    while ((e = directory_next(dir)))
-        if (strncmp(e->d_name, "headstart-", strlen("headstart-")) == 0 &&
-            (size_t)snprintf(path, sizeof(path), "%s" HEADSTART_UNIT_DIR "/%s", root, e->d_name) <
-                    sizeof(path))
-            early_read_ahead(path);
-}
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
@@ -218,7 +191,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
         _exit(EXIT_SUCCESS); /* no pack was planned yet */
     /* The disk reads the pack while the program starts. */
-    early_read_ahead(access(pack, F_OK) < 0 ? copy : pack);
+    own_file_read_ahead(access(pack, F_OK) < 0 ? copy : pack);
     if (o->survives) {
         r = mark(marker);
         if (r < 0)
@@ -267,11 +240,11 @@ static void run_child(const EarlyOptions *o, int boot_fd)
         _exit(EXIT_SUCCESS);
     if (early_is_idle(root_fd)) {
         close(boot_fd); /* the boot continues */
-        read_units_ahead(o->root);
+        own_units_read_ahead(o->root);
         _exit(EXIT_SUCCESS);
     }
     if ((size_t)snprintf(replay, sizeof(replay), "%s%s", o->root, o->replay) < sizeof(replay))
-        early_read_ahead(replay);
+        own_file_read_ahead(replay);
     if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);

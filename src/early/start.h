@@ -19,10 +19,6 @@ typedef struct EarlyOptions {
     char *const *words; /* further words of a kernel command line, ended by NULL */
 } EarlyOptions;
 
-/* Requests a whole file from the disk without waiting for its data: page faults would read a
- * program in many small requests. A failure has no other effect. */
-void early_read_ahead(const char *path);
-
 /* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has no
  * reason to hold the boot, or has ended; at the latest 50 ms after the deadline of its pack
  * (EXTEND_TIMEOUT_USEC=), which counts from this call, and HOLD_UNREAD_MAX after this call if

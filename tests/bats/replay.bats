@@ -45,6 +45,11 @@ resident() {
     fincore --noheadings --bytes --output RES "$1"
 }
 
+# is_resident FILE BYTES: checks that at least this many bytes of the file are in memory
+is_resident() {
+    [ "$(resident "$1")" -ge "$2" ]
+}
+
 # cold_replay FILE BYTES [OPTION…]: replays with cold caches, and checks that at least this many
 # bytes of the file are in memory afterwards
 cold_replay() {
@@ -52,7 +57,7 @@ cold_replay() {
     shift 2
     hs_cold
     run -0 replay --wait --json "$@" "$PACK"
-    [ "$(resident "$file")" -ge "$bytes" ]
+    is_resident "$file" "$bytes"
 }
 
 # bad REASON: checks that the pack is refused with status 1 and one line that contains REASON
@@ -504,6 +509,37 @@ replay_subvolume() {
     [[ $output == *"skipped 0" ]]
     run -0 replay --force "$PACK"
     [[ $output == *"skipped 0" ]]
+}
+
+# config_path NAME: prints a path that is fixed when headstart is built.
+config_path() {
+    sed -n "s/^#define $1 \"\\(.*\\)\"\$/\\1/p" "$HS_BUILD/src/config-paths.h"
+}
+
+@test "a control boot reads headstart's own files ahead, a control login nothing" {
+    local stage file units own=() all
+    need_command fincore
+    units=$(config_path HEADSTART_UNIT_DIR)
+    own=("$(config_path HEADSTART_LIBEXEC_DIR)/headstartd" "$units/headstart-record.service" "$units/headstart-learn.path")
+    all=("${own[@]}" "$units/other.service")
+    hs_filesystem ext4 64
+    for file in "${all[@]}"; do
+        mkdir -p "$HS_MNT${file%/*}"
+        head -c 20000 /dev/urandom >"$HS_MNT$file"
+    done
+    for stage in login boot; do
+        "$MKPACK" --stage=$stage --control=1 "$PACK" </dev/null
+        hs_cold
+        run -0 replay "$PACK"
+        [[ $output == *"nothing replayed: a control session" ]]
+        for file in "${all[@]}"; do
+            if [ $stage = boot ] && [[ " ${own[*]} " == *" $file "* ]]; then
+                hs_wait 10 is_resident "$HS_MNT$file" 20000
+            else
+                [ "$(resident "$HS_MNT$file")" -eq 0 ]
+            fi
+        done
+    done
 }
 
 @test "after a control session in another boot there is none until the next plan" {

@@ -575,9 +575,11 @@ static void wakes(void **state)
     assert_true(stage_machine_next(t.m, &sample) > p.boot_max_usec && !sample);
     feed(&t, &(Line){.what = MANAGER}, 100, &d);
     assert_in_range(stage_machine_next(t.m, &sample), 499 * USEC_PER_SEC, 501 * USEC_PER_SEC);
-    feed(&t, &(Line){.what = IS_UP, GREETER}, 101, &d);
+    feed(&t, &(Line){.what = IS_UP, GREETER}, 101.2, &d);
+    assert_true(stage_machine_next(t.m, &sample) == 3 * p.sample_usec / 5 && sample);
+    feed(&t, &(Line){.what = QUIET}, 101.6, &d);
     assert_true(stage_machine_next(t.m, &sample) == p.sample_usec && sample);
-    for (double s = 101.5; s < 106; s += 0.5)
+    for (double s = 102.1; s < 106; s += 0.5)
         feed(&t, &(Line){.what = QUIET}, s, &d);
     assert_true(stage_machine_next(t.m, &sample) == USEC_INFINITY && !sample);
     stage_machine_free(t.m);
