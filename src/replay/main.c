@@ -10,9 +10,9 @@
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "base/own-files.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "replay/control.h"
 #include "replay/marker.h"
 #include "replay/notify.h"
 #include "replay/pack-load.h"
@@ -21,7 +21,6 @@
 #include "replay/sweep.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 
@@ -401,18 +400,6 @@ static int load(const Arguments *a, Report *report, LoadedPack *ret)
     return r;
 }
 
-/* A control boot is compared with boots that were replayed, and stands for a boot without
- * headstart. Its recorder must therefore not wait for the disk more often than needed. */
-static void read_own_files_ahead(const char *root)
-{
-    char path[PATH_MAX];
-
-    own_units_read_ahead(root);
-    if ((size_t)snprintf(path, sizeof(path), "%s" HEADSTART_LIBEXEC_DIR "/headstartd", root) <
-        sizeof(path))
-        own_file_read_ahead(path);
-}
-
 static int run(Arguments *a)
 {
     _cleanup_free_ char *status = NULL, *root = NULL;
@@ -460,7 +447,7 @@ static int run(Arguments *a)
     if (r >= 0)
         r = finish(a, &report);
     if (report.outcome == REPLAY_OUTCOME_CONTROL && report.stage == STAGE_BOOT)
-        read_own_files_ahead(root);
+        control_read_ahead(&p.pack, root);
     /* Threads may still use the pack, so the process ends without waiting for them and without
      * freeing the pack. */
     if (report.outcome == REPLAY_OUTCOME_STOPPED)

@@ -520,15 +520,16 @@ config_path() {
     local stage file units own=() all
     need_command fincore
     units=$(config_path HEADSTART_UNIT_DIR)
-    own=("$(config_path HEADSTART_LIBEXEC_DIR)/headstartd" "$units/headstart-record.service" "$units/headstart-learn.path")
-    all=("${own[@]}" "$units/other.service")
+    own=("$(config_path HEADSTART_LIBEXEC_DIR)/headstartd" "$units/headstart-record.service"
+        "$units/headstart-learn.path" /usr/lib/some/libjson-c.so.5.2.0)
+    all=("${own[@]}" "$units/other.service" /usr/lib/some/libjson.so.5)
     hs_filesystem ext4 64
     for file in "${all[@]}"; do
         mkdir -p "$HS_MNT${file%/*}"
         head -c 20000 /dev/urandom >"$HS_MNT$file"
     done
     for stage in login boot; do
-        "$MKPACK" --stage=$stage --control=1 "$PACK" </dev/null
+        make_pack --stage=$stage --control=1
         hs_cold
         run -0 replay "$PACK"
         [[ $output == *"nothing replayed: a control session" ]]
