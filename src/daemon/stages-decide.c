@@ -612,9 +612,9 @@ static usec_t time_left(usec_t clock, usec_t since, usec_t span)
     return span > clock - since ? span - (clock - since) + 1 : 1;
 }
 
-/* The first sample follows at the next full half second of the clock. The time from the beginning
- * of a login to its first sample thus differs from login to login. Otherwise logins of nearly equal
- * length would all be measured as too long, or all as too short. */
+/* Samples lie on full half seconds of the clock, so the time from the beginning of a login to its
+ * first sample differs from login to login. With a fixed time, all logins of nearly equal length
+ * would have the same error. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
 {
     *ret_sample = m->measuring != USEC_INFINITY;

@@ -23,8 +23,8 @@ struct SystemdWatch {
     BootTimes boot;
 };
 
-/* Reports that systemd has finished the startup. Only used while no time of default.target is
- * known: systemd finishes later, when no job is left. */
+/* Reports that systemd has finished the startup. systemd finishes when no job is left, and
+ * default.target is reached before that. The caller therefore knows no time of the target. */
 static int report_finished(const SystemdWatch *w)
 {
     StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
@@ -156,8 +156,7 @@ static int load_unit(WatchedUnit *u)
 }
 
 /* Queries default.target after systemd has finished the startup. The reply has the time at which
- * the target was reached. Until the reply to the first LoadUnit, the target has no object to query.
- */
+ * the target was reached. Before the first reply to LoadUnit, the target has no object. */
 static int query_end(SystemdWatch *w)
 {
     if (!w->target.path)

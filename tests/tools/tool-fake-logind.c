@@ -7,11 +7,13 @@
  *     disappear                       gives back the name of logind
  *     manager STATE | target STATE    sets the ActiveState of the display manager or of the default
  *                                     target; with "queued" and "not-found" it is "inactive"
- *     reached MSEC                    the default target became active MSEC ago, and no signal was
- * sent finished                        finishes the boot new ID UID CLASS TYPE SEAT [SERVICE] opens
- * a session; SEAT "-" means no seat state ID STATE | type ID TYPE   changes the state or the type
- * of a session gone ID                         ends a session silent leaves later calls of
- * ListSessions, Subscribe and LoadUnit without an answer
+ *     reached MSEC                    makes the default target active since MSEC, without a signal
+ *     finished                        finishes the boot
+ *     new ID UID CLASS TYPE SEAT [SERVICE]  opens a session; SEAT "-" means no seat
+ *     state ID STATE | type ID TYPE   changes the state or the type of a session
+ *     gone ID                         ends a session
+ *     silent                          leaves later calls of ListSessions, Subscribe and LoadUnit
+ *                                     without an answer
  *
  * The program ends when its input ends or the bus closes the connection. */
 
