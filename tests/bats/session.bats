@@ -62,9 +62,11 @@ session_stop() {
 }
 
 # Makes the daemon write its state, and sets DUMP to that file. Before the daemon has blocked
-# SIGUSR2, the signal would kill it; until then, dump sends no signal and fails.
+# SIGUSR2, the signal would kill it; until then, dump sends no signal and fails. The shell of HS_LIMIT
+# also blocks signals while it starts a program, so the process must be headstartd already.
 dump() {
     local blocked
+    [ "$(cat "/proc/$DAEMON/comm")" = headstartd ] || return 1
     blocked=$(sed -n 's/^SigBlk:\s*//p' "/proc/$DAEMON/status")
     (((0x${blocked:-0} & 0x800) != 0)) || return 1 # SIGUSR2: 12
     DUMP=$HS_RUN/session.json
