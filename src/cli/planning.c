@@ -169,7 +169,8 @@ static bool has_autologin(const Planning *p, uint32_t *ret_uid)
 
 /* Returns the stage whose history decides about control sessions of this stage. The boot pack of a
  * machine with an automatic login contains the login, so both stages must be control sessions in
- * the same boots. The login decides: it begins before such a boot is ready, and has a time. */
+ * the same boots. The login decides: it begins before such a boot is ready, and its time contains
+ * the boot. */
 static Stage drawing_stage(const Planning *p, Stage stage)
 {
     uint32_t uid;
@@ -300,13 +301,22 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     j->parameters.salt = choose_stage_salt(p, drawing_stage(p, stage));
 }
 
+/* Returns what is known of sessions that were replayed with the pack's policy. The sessions of a
+ * machine with an automatic login are boots with their logins. */
+static const Benefit *measured_benefit(const Planning *p, const PackJob *j)
+{
+    Stage drawing = drawing_stage(p, j->stage);
+
+    return &p->benefits.stages[p->benefits.stages[drawing].automatic ? drawing : j->stage];
+}
+
 /* Returns why the pack keeps the policy of the pack before instead of the predicted one, or
  * POLICY_REASON_UNKNOWN if it does not. */
 static PolicyReason keep_policy(const Planning *p, const PackJob *j)
 {
     if ((int)j->old < 0 || j->old == j->content->policy)
         return POLICY_REASON_UNKNOWN;
-    return benefit_keeps(&p->benefits.stages[j->stage], j->old);
+    return benefit_keeps(measured_benefit(p, j), j->old);
 }
 
 /* Chooses the policy. Measured sessions outweigh a prediction. Returns 0 or -ENOMEM. */
@@ -318,7 +328,7 @@ static int choose_policy(const Planning *p, PackJob *j, StageMeasured measured)
 
     if (r < 0 || (int)j->configured >= 0)
         return r;
-    if (benefit_is_harmful(&p->benefits.stages[j->stage], j->uid)) {
+    if (benefit_is_harmful(measured_benefit(p, j), j->uid)) {
         c->policy = POLICY_OFF;
         c->reason = POLICY_REASON_HARMFUL;
         return 0;

@@ -328,7 +328,8 @@ static void print_benefit(const Benefits *all, Stage stage, const char *name)
     char text[BENEFIT_TEXT_MAX];
 
     cli_print_wrapped(0, LINE_INDENT, "%s: %s", name, benefits_to_text(all, stage, text));
-    if (!b->effect.known && !all->off[stage] && b->n_left_out > 0)
+    if (!b->effect.known && !all->off[stage] && b->n_left_out > 0 &&
+        (stage != STAGE_BOOT || !b->automatic))
         printf("    Left out: %zu; 'headstart history' shows why\n", b->n_left_out);
 }
 

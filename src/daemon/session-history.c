@@ -65,8 +65,7 @@ static unsigned flags_of(const EndedStage *e)
     return flags;
 }
 
-/* Returns how long the stage took until it had settled: for a boot since the start of the kernel,
- * for a login since the start of its recording, which begins with the user's session. */
+/* Returns how long the stage took until it had settled (SessionRecord.ready_usec). */
 static uint64_t ready_usec(const EndedStage *e)
 {
     const Trace *t = e->trace;
@@ -75,7 +74,8 @@ static uint64_t ready_usec(const EndedStage *e)
     if (e->settled_ago == USEC_INFINITY || e->end_boottime < e->settled_ago)
         return SESSION_UNKNOWN;
     at = e->end_boottime - e->settled_ago;
-    return t->stage == STAGE_BOOT ? at : difference(t->start_boottime, at);
+    return t->stage == STAGE_BOOT || t->flags & TRACE_AUTOLOGIN ? at
+                                                                : difference(t->start_boottime, at);
 }
 
 static void add_boot_times(const BootTimes *b, SessionRecord *s)
@@ -138,16 +138,14 @@ static void add_number(uint64_t *sum, json_object *o, const char *key)
         *sum = *sum == SESSION_UNKNOWN ? n : *sum + MIN(n, SESSION_UNKNOWN - 1 - *sum);
 }
 
-/* Adds the reports of headstart-replay for the session: that for everyone and that for the
- * session's user, which leaves out what the former has read. Policy and outcome are those for the
- * user, if there are any. */
-static void add_replay(const EndedStage *e, SessionRecord *s)
+/* Adds the reports of headstart-replay for one stage to the session: that for everyone and that for
+ * the session's user, which leaves out what the former has read. Policy, reason and outcome are
+ * those for the user, if there are any. With `keep` those of the session stay. */
+static void add_reports(int run_fd, Stage stage, bool keep, SessionRecord *s)
 {
-    _cleanup_close_ int fd =
-            e->run_dir ? open(e->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     _cleanup_replay_status_ ReplayStatusList l = {0};
 
-    if (fd < 0 || replay_status_read(fd, s->stage, &l) < 0)
+    if (replay_status_read(run_fd, stage, &l) < 0)
         return;
     for (size_t i = 0; i < l.n; i++) {
         json_object *o = l.items[i].object;
@@ -157,10 +155,12 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
             json_get_string(o, "policy", &policy) < 0 ||
             json_get_string(o, "outcome", &outcome) < 0 || (int)policy_from_string(policy) < 0)
             continue;
-        s->policy = policy_from_string(policy);
-        copy_string(s->outcome, sizeof(s->outcome), outcome);
-        if (json_get_string(o, "reason", &reason) >= 0)
-            copy_string(s->reason, sizeof(s->reason), reason);
+        if (!keep) {
+            s->policy = policy_from_string(policy);
+            copy_string(s->outcome, sizeof(s->outcome), outcome);
+            if (json_get_string(o, "reason", &reason) >= 0)
+                copy_string(s->reason, sizeof(s->reason), reason);
+        }
         add_number(&s->replay_usec, o, "duration_usec");
         add_number(&s->replay_files, o, "files");
         add_number(&s->replay_data_bytes, o, "data_bytes");
@@ -168,16 +168,42 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
     }
 }
 
+/* Adds what headstart-replay reported of the session. What the boot has read for an automatic login
+ * counts for the login, and the policy of the boot then decides about both. */
+static void add_replay(const EndedStage *e, SessionRecord *s)
+{
+    _cleanup_close_ int fd =
+            e->run_dir ? open(e->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+
+    if (fd < 0)
+        return;
+    if (s->flags & SESSION_AUTOLOGIN)
+        add_reports(fd, STAGE_BOOT, false, s);
+    add_reports(fd, s->stage, session_was_replayed(s), s);
+}
+
+/* Adds the planner's prediction of ready_usec. That of an automatic login is the one of the boot
+ * pack. */
+static void add_prediction(int state_fd, SessionRecord *s)
+{
+    bool automatic = s->flags & SESSION_AUTOLOGIN;
+    Policy used = session_was_replayed(s) ? s->policy : POLICY_OFF;
+    _cleanup_free_ char *buf = NULL;
+    Pack p;
+    int r = packs_read_of(state_fd, automatic ? STAGE_BOOT : s->stage,
+                          automatic ? UID_INVALID : s->uid, &buf, &p);
+
+    if (r >= 0 && pack_predicted_usec(&p, used) < USEC_INFINITY)
+        s->predicted_usec = pack_predicted_usec(&p, used);
+}
+
 /* Compares the pack that was replayed, or that would have been replayed, with the trace. */
 static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
 {
-    Policy used = session_was_replayed(s) ? s->policy : POLICY_OFF;
     _cleanup_free_ char *buf = NULL;
     Pack p;
     int r = packs_read_of(state_fd, s->stage, s->uid, &buf, &p);
 
-    if (r >= 0 && pack_predicted_usec(&p, used) < USEC_INFINITY)
-        s->predicted_usec = pack_predicted_usec(&p, used);
     if (r >= 0)
         r = pack_usage_compare(&p, e->trace, NULL, NULL, &s->usage);
     if (r < 0 && r != -ENOENT)
@@ -321,10 +347,12 @@ void session_history_append(const EndedStage *e)
     s.io_full_usec = difference(e->begin.io_full_usec, e->end.io_full_usec);
     s.disk_reads = difference(e->begin.disk_reads, e->end.disk_reads);
     s.disk_read_bytes = difference(e->begin.disk_read_bytes, e->end.disk_read_bytes);
-    if (s.stage == STAGE_BOOT) {
+    if (s.stage == STAGE_BOOT)
         add_boot_times(&e->boot, &s);
+    if (s.flags & SESSION_AUTOLOGIN)
+        s.began_usec = e->trace->start_boottime;
+    if (s.stage == STAGE_BOOT || s.flags & SESSION_AUTOLOGIN)
         add_early_delay(e, &s);
-    }
     add_machine(e, &s);
     add_replay(e, &s);
     r = state_directory_open(e->state, true, &fd);
@@ -332,6 +360,7 @@ void session_history_append(const EndedStage *e)
         report_failure(e, s.stage, r);
         return;
     }
+    add_prediction(fd, &s);
     add_usage(e, fd, &s);
     append(e, fd, &s);
     note_control(e, fd, &s);

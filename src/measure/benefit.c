@@ -30,6 +30,8 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_FIRST] = "first session",
             [EXCLUSION_OTHER_DISK] = "another disk",
             [EXCLUSION_UPGRADED] = "first session after an upgrade",
+            [EXCLUSION_WITH_LOGIN] = "counts with its automatic login",
+            [EXCLUSION_WITHOUT_BOOT] = "automatic login, timed without its boot",
             [EXCLUSION_AUTOLOGIN] = "automatic login",
             [EXCLUSION_GREETER] = "login at a greeter",
             [EXCLUSION_OTHER_POLICY] = "another policy",
@@ -54,9 +56,21 @@ static bool was_partly_replayed(const SessionRecord *s)
            (session_was_replayed(s) || s->usage.source == USAGE_PER_FILE);
 }
 
-/* Returns why the session is not comparable, or EXCLUSION_NONE. `before` is the previous session of
- * its stage, or NULL. */
-static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *before)
+/* Properties of a boot that make an automatic login in it incomparable, too. */
+#define BOOT_FLAGS (SESSION_SOFT_REBOOT | SESSION_OFFLINE_UPDATE | SESSION_FSCK | SESSION_EXACT)
+
+/* Returns true if the session is an automatic login in that boot, the last one before it (NULL:
+ * none). */
+static bool is_automatic_login_of(const SessionRecord *s, const SessionRecord *boot)
+{
+    return s->stage == STAGE_LOGIN && s->flags & SESSION_AUTOLOGIN && boot && *s->boot_id &&
+           strcmp(s->boot_id, boot->boot_id) == 0;
+}
+
+/* Returns why the session is not comparable, or EXCLUSION_NONE. `flags` are its flags, and those of
+ * BOOT_FLAGS that the boot of an automatic login has. `before` is the previous session of its
+ * stage, or NULL. */
+static SessionExclusion exclude(const SessionRecord *s, unsigned flags, const SessionRecord *before)
 {
     static const struct {
         unsigned flag;
@@ -73,10 +87,12 @@ static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *bef
     };
 
     for (size_t i = 0; i < ELEMENTSOF(map); i++)
-        if (s->flags & map[i].flag)
+        if (flags & map[i].flag)
             return map[i].exclusion;
     if (s->ready_usec == SESSION_UNKNOWN || s->ready_usec == 0)
         return EXCLUSION_UNSETTLED;
+    if (s->flags & SESSION_AUTOLOGIN && s->began_usec == SESSION_UNKNOWN)
+        return EXCLUSION_WITHOUT_BOOT;
     if (was_partly_replayed(s))
         return EXCLUSION_PARTLY_REPLAYED;
     if (!before)
@@ -102,8 +118,8 @@ static const char *newest_disk(const SessionRecord *sessions, size_t n)
     return "";
 }
 
-/* Returns true if most of the newest logins were automatic. Replay has read nothing before such a
- * login, so it takes longer than one at a greeter. */
+/* Returns true if most of the newest logins were automatic. The time of such a login contains its
+ * boot. */
 static bool are_automatic(const SessionRecord *sessions, size_t n)
 {
     size_t logins = 0, automatic = 0;
@@ -134,9 +150,13 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
         policy[stage] = newest_policy(sessions, n, stage);
     for (size_t i = 0; i < n; i++) {
-        const SessionRecord *s = &sessions[i];
+        const SessionRecord *s = &sessions[i], *boot = before[STAGE_BOOT];
+        bool contains_boot = is_automatic_login_of(s, boot);
 
-        exclusions[i] = exclude(s, before[s->stage]);
+        exclusions[i] = exclude(s, s->flags | (contains_boot ? boot->flags & BOOT_FLAGS : 0),
+                                before[s->stage]);
+        if (contains_boot && exclusions[boot - sessions] == EXCLUSION_UNSETTLED)
+            exclusions[boot - sessions] = EXCLUSION_WITH_LOGIN;
         if (exclusions[i] == EXCLUSION_NONE && *s->disk && strcmp(s->disk, disk) != 0)
             exclusions[i] = EXCLUSION_OTHER_DISK;
         if (exclusions[i] == EXCLUSION_NONE)
@@ -318,7 +338,8 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
     _cleanup_free_ EffectSession *v = calloc(n + 1, sizeof(*v));
     _cleanup_free_ usec_t *starts = calloc(n + 1, sizeof(*starts));
     _cleanup_free_ EffectUse *uses = calloc(n + 1, sizeof(*uses));
-    Benefit b = {.policy = newest_policy(sessions, n, stage)};
+    Benefit b = {.policy = newest_policy(sessions, n, stage),
+                 .automatic = are_automatic(sessions, n)};
     size_t k = 0;
     int r;
 

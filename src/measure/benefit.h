@@ -23,11 +23,13 @@ typedef enum SessionExclusion {
     EXCLUSION_FIRST,           /* the packages before this session are unknown */
     EXCLUSION_OTHER_DISK,      /* on another disk than the newest session */
     EXCLUSION_UPGRADED,        /* packages or the kernel changed since the previous session */
-    EXCLUSION_AUTOLOGIN,       /* an automatic login, unlike most of the newest logins */
-    EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
-    EXCLUSION_OTHER_POLICY,    /* another policy than that of the newest replay */
-    EXCLUSION_OLD,             /* enough newer sessions are compared */
-    EXCLUSION_ALONE,           /* no other session with replay, of the same user, can be compared */
+    EXCLUSION_WITH_LOGIN,   /* a boot that an automatic login ended, and whose time the login has */
+    EXCLUSION_WITHOUT_BOOT, /* an automatic login whose time does not contain its boot */
+    EXCLUSION_AUTOLOGIN,    /* an automatic login, unlike most of the newest logins */
+    EXCLUSION_GREETER,      /* a login at a greeter, unlike most of the newest logins */
+    EXCLUSION_OTHER_POLICY, /* another policy than that of the newest replay */
+    EXCLUSION_OLD,          /* enough newer sessions are compared */
+    EXCLUSION_ALONE,        /* no other session with replay, of the same user, can be compared */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
@@ -59,8 +61,10 @@ typedef struct Benefit {
     size_t n_harmed_users;
     Effect evidence; /* the effect in the last BENEFIT_VERDICT_USEC, with the wider interval that
                         decides `harmful` */
-    Policy policy; /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
-                      yet */
+    Policy policy;  /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
+                       yet */
+    bool automatic; /* most of the newest logins are automatic: the logins are compared, each with
+                       its boot, and the boots are not compared alone */
     /* Sessions are drawn in blocks (benefit_control_interval()). */
     size_t n_undrawn;       /* comparable sessions with replay that came before the first block, at
                                most BENEFIT_UNDRAWN */

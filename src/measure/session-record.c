@@ -32,7 +32,7 @@ static const struct {
         NUMBER(disk_reads),          NUMBER(disk_read_bytes),   NUMBER(replay_usec),
         NUMBER(replay_files),        NUMBER(replay_data_bytes), NUMBER(replay_metadata_bytes),
         NUMBER(predicted_usec),      NUMBER(memory_bytes),      NUMBER(packages_usec),
-        NUMBER(early_usec),
+        NUMBER(early_usec),          NUMBER(began_usec),
 };
 
 static const struct {

@@ -77,10 +77,13 @@ typedef struct SessionRecord {
     usec_t start_realtime_usec;
     /* Boot: from the start of the kernel until the greeter was quiet or the default target was
      * reached. Login: from the start of its recording, which begins with the user's session, until
-     * the session had settled. */
+     * the session had settled. An automatic login is one wait together with its boot, so its time
+     * begins with the kernel, too. */
     uint64_t ready_usec;
-    uint64_t early_usec; /* of a boot: the part in which headstart-init delayed the system manager
-                            or the initrd (base/early-delay.h) */
+    uint64_t early_usec; /* of a boot, and of an automatic login: the part in which headstart-init
+                            delayed the system manager or the initrd (base/early-delay.h) */
+    uint64_t began_usec; /* of an automatic login: the part of ready_usec before the user's session
+                            began. If it is not known, ready_usec begins with the session. */
     /* Parts of a boot, from the system manager */
     uint64_t firmware_usec, loader_usec, kernel_usec, initrd_usec;
     uint64_t finished_usec; /* from the start of the kernel until all jobs of the boot were done */
@@ -88,7 +91,8 @@ typedef struct SessionRecord {
      * the root filesystem */
     uint64_t io_some_usec, io_full_usec;
     uint64_t disk_reads, disk_read_bytes;
-    /* The report of headstart-replay. Without a report the outcome is "". */
+    /* The report of headstart-replay. Without a report the outcome is "". Policy, reason and
+     * outcome of an automatic login are those of its boot if the boot was replayed. */
     Policy policy;   /* of the pack; POLICY_OFF if there was none */
     char reason[16]; /* PolicyReason of the policy; "": not known */
     char outcome[16];

@@ -283,8 +283,10 @@ static void add_benefits(Markup *m, const ReportPage *p)
     markup_open(m, "div");
     markup_attribute(m, "class", "benefits");
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
-        add_benefit(m, &p->benefits[s], stage_names[s], stage_words[s], "sessions",
-                    replay_off_to_text(s, p->off[s], off));
+        add_benefit(m, &p->benefits[s],
+                    s == STAGE_LOGIN && p->benefits[s].automatic ? "Boot with automatic login"
+                                                                 : stage_names[s],
+                    stage_words[s], "sessions", replay_off_to_text(s, p->off[s], off));
     if (has_launches(p))
         add_benefit(m, &p->launches->all, "Starts of applications", "launch", "starts",
                     replay_off_to_text(STAGE_SESSION, p->launches_off, off));

@@ -197,8 +197,14 @@ const char *benefits_to_text(const Benefits *all, Stage stage, char buf[static B
     char off[REPLAY_OFF_TEXT_MAX];
     const char *why = replay_off_to_text(stage, all->off[stage], off);
 
+    if (stage == STAGE_BOOT && b->automatic && !b->effect.known && !why) {
+        snprintf(buf, BENEFIT_TEXT_MAX, "counts with the automatic logins");
+        return buf;
+    }
     /* add_verdict() says why a harmful policy is off. */
     effect_to_text(&b->effect, "sessions", b->effect.known && b->harmful ? NULL : why, buf);
+    if (stage == STAGE_LOGIN && b->automatic && b->effect.known)
+        append_text(buf, ", boots included");
     return add_verdict(b, buf);
 }
 

@@ -274,7 +274,7 @@ static void add_stages(int state_fd, const Trace *t, Timeline *timeline)
         add_moment(timeline, "system", s.kernel_usec, t->start_boottime);
     if (s.ready_usec == SESSION_UNKNOWN)
         return;
-    if (t->stage == STAGE_BOOT)
+    if (t->stage == STAGE_BOOT || s.began_usec != SESSION_UNKNOWN)
         s.ready_usec -= MIN(s.ready_usec, t->start_boottime);
     if (is_other_moment(t, s.ready_usec))
         timeline_add_mark(timeline, t->stage == STAGE_LOGIN ? "settled" : "greeter ready",

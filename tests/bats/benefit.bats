@@ -47,7 +47,7 @@ END
 
 @test "whether replay is switched off, and how often control sessions are drawn, equals an independent computation" {
     local kind n
-    for kind in harm slight one-user reformed long; do
+    for kind in harm slight one-user reformed long automatic; do
         for n in 4 60 250 700; do
             "$CHECK_BENEFIT" make 1 $n $kind >"$HS_STATE/history.jsonl"
             "$CHECK_BENEFIT" make-launches 1 $n $kind >"$HS_STATE/launches.jsonl"
@@ -65,6 +65,7 @@ END
     jq -e '.benefit[0] | .harmful == false and .saved_high < 0' "$HS_TMP/slight-250.json"
     jq -e '.benefit[1] | .harmful == false and .saved < 0' "$HS_TMP/one-user-700.json"
     jq -e '[.benefit[].harmful] | any | not' "$HS_TMP/reformed-700.json"
+    jq -e '(.benefit[0].n_replayed == 0) and (.benefit[1] | .known and .policy == "idle")' "$HS_TMP/automatic-700.json"
     jq -e '.launches.applications | map(select(.harmful).application) == ["/usr/bin/loses"]' "$HS_TMP/harm-700.json"
     jq -c '.benefit[0].harmful |= not' "$HS_TMP/long-700.json" >"$HS_TMP/wrong.json"
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
@@ -76,7 +77,7 @@ END
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
     mkdir -p "$HEADSTART_SYSTEM_ROOT/etc/headstart"
     printf '[Session]\nLaunchReplay=yes\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
-    for kind in old harm one-user; do
+    for kind in old harm automatic one-user; do
         for n in 0 1 20 150 600; do
             "$CHECK_BENEFIT" make 1 $n $kind >"$HS_STATE/history.jsonl"
             "$CHECK_BENEFIT" make-launches 1 $n $kind >"$HS_STATE/launches.jsonl"

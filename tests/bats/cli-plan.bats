@@ -681,11 +681,11 @@ END
         done
         hs learn --quiet
         for n in 1 2 3 4; do
-            # The boot of an automatic login has no time of its own.
+            # The time of an automatic login contains its boot.
             jq -cn --argjson n $n --arg f "$flag" '{version: 1, policy: "concurrent", outcome: "done", usage: "none",
                 start_realtime_usec: ((now - 86400 + $n) * 1000000 | floor)} |
                 (. + {stage: "boot"} + if $f == "" then {flags: [], ready_usec: 1000000} else {flags: ["unsettled"]} end),
-                (. + {stage: "login", uid: 1000, flags: [$f | select(. != "")], ready_usec: 9000000})'
+                (. + {stage: "login", uid: 1000, flags: [$f | select(. != "")], ready_usec: 9000000, began_usec: 1000000})'
         done >"$HS_STATE/history.jsonl"
         # The first replayed boots show what replay gains.
         head -n 6 "$HS_STATE/history.jsonl" >"$HS_TMP/history"
@@ -716,6 +716,48 @@ END
     hs rerecord --quiet --next-boot --stage=boot
     plan_as_root --quiet --policy=concurrent
     jq -e '.exact | not' "$HS_STATE/rerecord-boot"
+}
+
+# automatic_logins N REPLAYED-SECONDS [CONTROL-SECONDS]: prints the history of N boots with an automatic login, replayed with
+# the policy `gate`. With CONTROL-SECONDS every third boot is a control session.
+automatic_logins() {
+    jq -cn --argjson n "$1" --argjson s "$2" --argjson c "${3:-null}" 'range($n) as $i |
+        ($c != null and $i % 3 == 1) as $control |
+        {version: 1, policy: "gate", usage: "none", outcome: (if $control then "control" else "done" end),
+            flags: (if $control then ["control"] else [] end), boot_id: "\($i + 100000)",
+            start_realtime_usec: ((now - 86400 * ($n - $i)) * 1000000 | floor)} |
+        (. + {stage: "boot", flags: (.flags + ["unsettled"])}),
+        (. + {stage: "login", uid: 1000, flags: (.flags + ["autologin"]), began_usec: 1000000,
+            ready_usec: (((if $control then $c else $s end) * 1000000 + $i * 1000))})' >"$HS_STATE/history.jsonl"
+}
+
+@test "plan: measured automatic logins decide about the policy of their boots" {
+    files /opt/systemd /opt/desktop
+    local n
+    for n in 1 2 3; do
+        recorded $n boot . /opt/systemd
+        recorded $n login '.uid = 1000 | .flags = ["autologin"]' /opt/desktop
+    done
+    hs learn --quiet
+    # Two replayed boots show nothing: the planner chooses the fastest policy. `gate` is none on this disk.
+    plan --quiet --stage=boot --policy=gate
+    automatic_logins 2 9
+    plan --quiet --stage=boot
+    hs show --json=short "$HS_STATE/boot.pack" | jq -e '.policy != "gate" and .reason == "fastest"'
+    # After four the policy stays. The first session does not count.
+    plan --quiet --stage=boot --policy=gate
+    automatic_logins 4 9
+    plan --quiet --stage=boot
+    hs show --json=short "$HS_STATE/boot.pack" | jq -e '.policy == "gate" and .reason == "undecided"'
+    automatic_logins 40 9 12
+    plan --quiet --stage=boot
+    hs show --json=short "$HS_STATE/boot.pack" | jq -e '.policy == "gate" and .reason == "measured"'
+    # Replay that makes them longer is switched off.
+    automatic_logins 40 9 6
+    plan --quiet --stage=boot
+    hs show --json=short "$HS_STATE/boot.pack" | jq -e '.policy == "off" and .reason == "harmful"'
+    run -0 hs history --json=short --limit=0
+    jq -e 'map(select(.stage == "boot"))[1:] | all(.left_out == "counts with its automatic login")' <<<"$output"
 }
 
 # boots_recorded FLAG…: learns and plans three boots. FLAG is the flag of one boot, or nothing.

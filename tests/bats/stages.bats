@@ -334,6 +334,9 @@ print(int(1e6 * (time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(ti
 }
 
 @test "the PAM service tells automatic logins, and a network login is never automatic" {
+    mkdir -p "$HS_RUN"
+    echo '{"pack":"x","stage":"boot","policy":"gate","outcome":"done","duration_usec":5,"files":3,"data_bytes":4096}' \
+        >"$HS_RUN/replay-boot.json"
     bus_start
     fake_start
     fake appear
@@ -359,6 +362,12 @@ print(int(1e6 * (time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(ti
     done
     echo "$flags"
     [ "$flags" = "1000 false 1001 true " ]
+    # The time of the automatic login contains the boot, and what was replayed in the boot counts for it.
+    cat "$HS_STATE/history.jsonl"
+    jq -se 'map(select(.stage == "login")) | map(.uid) == [1000, 1001] and
+        (.[0] | (has("began_usec") | not) and .policy == "off") and
+        (.[1] | .began_usec > 0 and .ready_usec > .began_usec and .policy == "gate" and .outcome == "done" and
+            .replay_files == 3)' "$HS_STATE/history.jsonl"
 }
 
 @test "a login storm of 50 users: every user's files are recorded, and the pack for everybody is planned" {

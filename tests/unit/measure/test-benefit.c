@@ -99,6 +99,7 @@ static void test_automatic_logins(void **state)
         sessions[i].stage = STAGE_LOGIN;
         sessions[i].flags =
                 i < N - 3 ? SESSION_AUTOLOGIN : 0; /* three of the newest five are not */
+        sessions[i].began_usec = USEC_PER_SEC;
     }
     sessions_exclude(sessions, N, e);
     assert_int_equal(e[1], EXCLUSION_AUTOLOGIN);
@@ -111,6 +112,50 @@ static void test_automatic_logins(void **state)
         sessions[i].stage = STAGE_BOOT;
     sessions_exclude(sessions, N, e);
     assert_int_equal(e[N - 2], EXCLUSION_NONE);
+}
+
+/* Each boot ends with an automatic login, whose time contains the boot. */
+static void test_boots_of_automatic_logins(void **state)
+{
+    SessionExclusion e[2 * N];
+    Benefit b;
+
+    fill(4, 10);
+    for (size_t i = N; i-- > 0;) {
+        SessionRecord *boot = &sessions[2 * i], *login = boot + 1;
+
+        *boot = *login = sessions[i];
+        snprintf(boot->boot_id, sizeof(boot->boot_id), "%zu", i);
+        strcpy(login->boot_id, boot->boot_id);
+        boot->flags |= SESSION_UNSETTLED;
+        boot->ready_usec = SESSION_UNKNOWN;
+        login->stage = STAGE_LOGIN;
+        login->flags |= SESSION_AUTOLOGIN;
+        login->uid = 1000;
+        login->began_usec = USEC_PER_SEC;
+    }
+    sessions[2 * 5].flags |= SESSION_FSCK;
+    sessions[2 * 6 + 1].boot_id[0] = 'x'; /* the login of another boot */
+    sessions[2 * 6].flags |= SESSION_FSCK;
+    sessions[2 * 7 + 1].began_usec = SESSION_UNKNOWN;
+    sessions_exclude(sessions, 2 * N, e);
+    assert_int_equal(e[2 * 4], EXCLUSION_WITH_LOGIN);
+    assert_int_equal(e[2 * 4 + 1], EXCLUSION_NONE);
+    assert_int_equal(e[2 * 5], EXCLUSION_FSCK);
+    assert_int_equal(e[2 * 5 + 1], EXCLUSION_FSCK);
+    assert_int_equal(e[2 * 6], EXCLUSION_FSCK);
+    assert_int_equal(e[2 * 6 + 1], EXCLUSION_NONE);
+    assert_int_equal(e[2 * 7 + 1], EXCLUSION_WITHOUT_BOOT);
+
+    assert_int_equal(benefit_compute(sessions, 2 * N, STAGE_LOGIN, START + N * DAY, &b), 0);
+    assert_true(b.automatic);
+    assert_int_equal(b.policy, POLICY_GATE);
+    assert_true(b.effect.known);
+    assert_int_equal(b.effect.n_replayed + b.effect.n_control, N - 3);
+    assert_int_equal(benefit_compute(sessions, 2 * N, STAGE_BOOT, START + N * DAY, &b), 0);
+    assert_true(b.automatic);
+    assert_int_equal(b.effect.n_replayed, 0);
+    assert_int_equal(b.n_left_out, N);
 }
 
 static void test_keeps(void **state)
@@ -343,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_automatic_logins),
+            cmocka_unit_test(test_boots_of_automatic_logins),
             cmocka_unit_test(test_keeps),
             cmocka_unit_test(test_keeps_undecided),
             cmocka_unit_test(test_other_disk),
