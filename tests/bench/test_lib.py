@@ -83,9 +83,18 @@ class Benefit(unittest.TestCase):
         self.assertIn("not enough sessions", "\n".join(benefit.lines([found])))
 
     def test_the_load_is_the_same_in_each_call(self):
-        loads = [benefit.draw_load(1, n, "boot") for n in range(40)]
-        self.assertEqual(loads, [benefit.draw_load(1, n, "boot") for n in range(40)])
+        loads = [benefit.draw_load(1, n, "boot", "cold") for n in range(1, 41)]
+        self.assertEqual(loads, [benefit.draw_load(1, n, "boot", "cold") for n in range(1, 41)])
         self.assertEqual({x["spinners"] for x in loads}, {0, 1, 2})
+        self.assertNotEqual(loads, [benefit.draw_load(1, n, "boot", "installed") for n in range(1, 41)])
+
+    def test_sixteen_draws_contain_each_load(self):
+        def mixture(loads):
+            return sorted((x["spinners"], x["reads_per_s"]) for x in loads)
+
+        for first in (1, 17):
+            drawn = [benefit.draw_load(7, n, "login", "cold") for n in range(first, first + 16)]
+            self.assertEqual(mixture(drawn), mixture(benefit.LOADS))
 
 
 class Steps(unittest.TestCase):

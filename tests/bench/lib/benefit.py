@@ -25,6 +25,7 @@ STAGES = ("boot", "login")
 # The load beside a boot or login: numbers of processes that compute, and of random reads of the
 # disk per second.
 SPINNERS, READS = (0, 0, 1, 2), (0, 0, 10, 30)
+LOADS = tuple({"spinners": s, "reads_per_s": r} for s in SPINNERS for r in READS)
 PAGE = 4096
 
 
@@ -70,10 +71,12 @@ def reading(device, per_second, rng):
             thread.join()
 
 
-def draw_load(seed, number, scenario):
-    """Returns the load of one boot or login: the same in each call."""
-    rng = random.Random(f"{seed} {number} {scenario}")
-    return {"spinners": rng.choice(SPINNERS), "reads_per_s": rng.choice(READS)}
+def draw_load(seed, number, scenario, variant):
+    """Returns the load of boot or login `number` of the variant, counted from 1: the same in each call. Each
+    variant draws from all loads without replacement, so that few boots without headstart meet the same mixture
+    of loads as many with it."""
+    block, position = divmod(number - 1, len(LOADS))
+    return random.Random(f"{seed} {block} {scenario} {variant}").sample(LOADS, len(LOADS))[position]
 
 
 # --- the series
@@ -109,8 +112,8 @@ class BenefitSeries:
         copy.rename(self.kept)
 
     @contextlib.contextmanager
-    def load(self, number, scenario):
-        load = draw_load(self.seed, number, scenario)
+    def load(self, number, scenario, variant):
+        load = draw_load(self.seed, number, scenario, variant)
         rng = random.Random(f"{self.seed} {number}")
         with (spinning(load["spinners"]),
               reading(self.bench.disk.device, load["reads_per_s"], rng)):
@@ -123,19 +126,19 @@ class BenefitSeries:
                              "seconds": round(seconds[scenario], 4), "load": loads[scenario],
                              "outcome": replay.get("outcome"), "policy": replay.get("policy")})
 
-    def _boot_and_log_in(self, machine, number, between):
-        """Boots and logs in; `between` is called at the greeter. Returns the seconds and the loads
-        of both. The seconds of a boot end with the default target, as those of headstart do: the
-        message that the job queue is empty comes up to 0.1 s later."""
+    def _boot_and_log_in(self, machine, number, variant, between):
+        """Boots and logs in; `number` counts the boots of the variant. `between` is called at the greeter.
+        Returns the seconds and the loads of both. The seconds of a boot end with the default target, as those
+        of headstart do: the message that the job queue is empty comes up to 0.1 s later."""
         seconds, loads = {}, {}
         system.back_free_memory(STAGE_MEMORY)
         self.bench.disk.delays(True)
-        with self.load(number, "boot") as loads["boot"]:
+        with self.load(number, "boot", variant) as loads["boot"]:
             machine.power_on()
             machine.wait_booted()
             seconds["boot"] = Inside(machine).reached()
         between()
-        with self.load(number, "login") as loads["login"]:
+        with self.load(number, "login", variant) as loads["login"]:
             machine.let_in()
             seconds["login"] = machine.wait_logged_in()
         return seconds, loads
@@ -148,7 +151,7 @@ class BenefitSeries:
         # headstart lowers the read-ahead of the disk when it records exactly.
         with self.bench.machine(own_disk=True) as machine:
             inside = Inside(machine)
-            seconds, loads = self._boot_and_log_in(machine, number,
+            seconds, loads = self._boot_and_log_in(machine, number, "installed",
                                                    lambda: Installed.greet(inside))
             inside.wait_file("login-recorded", SETTLE_TIMEOUT_S)
             inside.wait_ended("headstart-learn.service", LEARN_TIMEOUT_S)
@@ -159,9 +162,10 @@ class BenefitSeries:
         self.keep()
         self._add("installed", number, seconds, loads, replays)
 
-    def cold(self, number):
-        """Measures one boot and login of the same system without headstart. It has the journal and
-        whatever else the sessions so far have left, because a longer journal slows each boot."""
+    def cold(self, number, count):
+        """Measures one boot and login of the same system without headstart, the `count`th, after session
+        `number`. It has the journal and whatever else the sessions so far have left, because a longer
+        journal slows each boot."""
         disk = self.bench.disk
         disk.fresh(CONTENTS)
         self.bench.package.remove(disk.root)
@@ -169,7 +173,7 @@ class BenefitSeries:
         disk.fresh(REMOVED)
         with self.bench.machine() as machine:
             seconds, loads = self._boot_and_log_in(
-                machine, number, lambda: self.bench.wait_disk_idle(0.5, 20))
+                machine, count, "cold", lambda: self.bench.wait_disk_idle(0.5, 20))
             disk.delays(False)
         self._add("cold", number, seconds, loads, {})
 
@@ -181,7 +185,7 @@ class BenefitSeries:
             if number % cold_every == 0 and self.series.find("login", "cold", number) is None:
                 self.bench.progress.say(f"session {number} of {sessions}, without headstart", number - 1,
                                         sessions)
-                self.cold(number)
+                self.cold(number, number // cold_every)
 
 
 # --- the result
