@@ -55,7 +55,8 @@ static void add_gain(Markup *m, const ReportPage *p, Stage s)
     const Effect *e = &p->benefits[s].effect;
 
     markup_open(m, "h1");
-    markup_textf(m, "Your %s takes ", stage_words[s]);
+    markup_textf(m, "Your %s takes ",
+                 s == STAGE_LOGIN && p->benefits[s].automatic ? "boot with login" : stage_words[s]);
     page_seconds(m, "headline", "with", e->replayed_seconds);
     markup_text(m, " instead of ");
     page_seconds(m, "headline", "without", e->control_seconds);
@@ -198,12 +199,16 @@ static void add_bars(Markup *m, const Effect *e)
 }
 
 /* Writes the numbers of compared sessions if they are too few for an interval. */
-static void add_too_few(Markup *m, const Effect *e, const char *stage, const char *things,
+static void add_too_few(Markup *m, const Benefit *b, const char *stage, const char *things,
                         const char *off)
 {
+    const Effect *e = &b->effect;
+
     markup_open(m, "p");
     if (off)
         markup_textf(m, "Now %s. Compared %s: ", off, things);
+    else if (b->automatic && strcmp(stage, stage_words[STAGE_BOOT]) == 0)
+        markup_text(m, "Each boot counts with its automatic login. Compared alone: ");
     else
         markup_textf(m, "Not enough %s yet: ", things);
     page_count(m, stage, "n_replayed", e->n_replayed);
@@ -222,7 +227,7 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
     char text[32];
 
     if (!e->known) {
-        add_too_few(m, e, stage, things, off);
+        add_too_few(m, b, stage, things, off);
         return;
     }
     markup_open(m, "p");

@@ -351,6 +351,12 @@ make_desktop() {
     sed -E 's/value="[^"]*" data-figure="boot.saved_low"/value="0.5" data-figure="boot.saved_low"/' \
         "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
     run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html" "$HS_STATE/launches.jsonl"
+    # With automatic logins the page says so, and its figures are those of boots with their logins.
+    "$BATS_TEST_DIRNAME/check-benefit" make 1 700 automatic >"$HS_STATE/history.jsonl"
+    hs report -o "$HS_TMP/report.html"
+    "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html" "$HS_STATE/launches.jsonl"
+    grep -q "Your boot with login takes" "$HS_TMP/report.html"
+    grep -q "Each boot counts with its automatic login" "$HS_TMP/report.html"
 }
 
 @test "report: a boot that waited for its user does not set the scale of the chart" {
