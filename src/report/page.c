@@ -40,9 +40,18 @@ static bool gains(const ReportPage *p, Stage s)
     return !p->off[s] && is_gain(&p->benefits[s]);
 }
 
-static void add_login(Markup *m, const Effect *e)
+/* Returns what the times of the stage span. An automatic login is measured together with its boot.
+ */
+static const char *measured_words(const ReportPage *p, Stage s)
 {
-    markup_text(m, " Your login takes ");
+    return s == STAGE_LOGIN && p->benefits[s].automatic ? "boot with login" : stage_words[s];
+}
+
+static void add_login(Markup *m, const ReportPage *p)
+{
+    const Effect *e = &p->benefits[STAGE_LOGIN].effect;
+
+    markup_textf(m, " Your %s takes ", measured_words(p, STAGE_LOGIN));
     page_seconds(m, "headline", "login_with", e->replayed_seconds);
     markup_text(m, " instead of ");
     page_seconds(m, "headline", "login_without", e->control_seconds);
@@ -55,8 +64,7 @@ static void add_gain(Markup *m, const ReportPage *p, Stage s)
     const Effect *e = &p->benefits[s].effect;
 
     markup_open(m, "h1");
-    markup_textf(m, "Your %s takes ",
-                 s == STAGE_LOGIN && p->benefits[s].automatic ? "boot with login" : stage_words[s]);
+    markup_textf(m, "Your %s takes ", measured_words(p, s));
     page_seconds(m, "headline", "with", e->replayed_seconds);
     markup_text(m, " instead of ");
     page_seconds(m, "headline", "without", e->control_seconds);
@@ -72,7 +80,7 @@ static void add_gain(Markup *m, const ReportPage *p, Stage s)
     page_percent(m, "headline", "saved_high", e->saved_high);
     markup_text(m, ".");
     if (s == STAGE_BOOT && gains(p, STAGE_LOGIN))
-        add_login(m, &p->benefits[STAGE_LOGIN].effect);
+        add_login(m, p);
     markup_close(m);
 }
 
