@@ -4,12 +4,12 @@
  * desktops (headstart-bus(8)). The bus starts the program for the first call. The program exits
  * when no call has come for some seconds. */
 
-#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "bus/snapshot.h"
+#include "system/call-filter.h"
 
 #include <fcntl.h>
 #include <string.h>

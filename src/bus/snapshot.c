@@ -2,13 +2,13 @@
 
 #include "bus/snapshot.h"
 
-#include "base/kernel.h"
 #include "base/rooted.h"
 #include "config/config.h"
 #include "measure/launch-benefit.h"
 #include "state/packs.h"
 #include "state/state.h"
 #include "state/trace-store.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <math.h>

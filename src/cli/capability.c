@@ -2,7 +2,7 @@
 
 #include "cli/capability.h"
 
-#include "base/capability.h"
+#include "system/capability.h"
 
 static const struct {
     int capability;

@@ -4,8 +4,8 @@
 /* Checks whether this process has the capabilities that a verb needs, so that the verb can name the
  * missing ones. */
 
-#include "base/capability.h"
 #include "base/macros.h"
+#include "system/capability.h"
 
 /* Returns true if the capability is effective, or if that is unknown. */
 bool capability_have(int capability);

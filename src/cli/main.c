@@ -4,8 +4,8 @@
 
 #include "command/cli.h"
 
-#include "base/call-filter.h"
 #include "base/log.h"
+#include "system/call-filter.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "base/directory.h"
 #include "base/json-util.h"
-#include "base/last-control.h"
+#include "boot/last-control.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "command/systemctl.h"

@@ -4,7 +4,6 @@
  * that a kill loses only the current trace. */
 
 #include "base/atomic-file.h"
-#include "base/capability.h"
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/log.h"
@@ -15,6 +14,7 @@
 #include "predict/mixture-train.h"
 #include "state/attempt.h"
 #include "state/trace-store.h"
+#include "system/capability.h"
 #include "trace/trace-json.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/log.h"
-#include "base/read-ahead.h"
+#include "boot/read-ahead.h"
 #include "cli/capability.h"
 #include "command/cli-state.h"
 #include "command/progress.h"

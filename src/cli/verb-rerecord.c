@@ -3,7 +3,7 @@
 /* headstart rerecord: records again, at the next boot (headstartd reads the request) or now. */
 
 #include "base/atomic-file.h"
-#include "base/read-ahead.h"
+#include "boot/read-ahead.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "command/systemctl.h"

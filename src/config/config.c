@@ -4,8 +4,8 @@
 
 #include "base/macros.h"
 #include "base/parse.h"
+#include "chains/decayed-sum.h"
 #include "config/config-internal.h"
-#include "predict/decayed-sum.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
-#include "base/read-ahead.h"
 #include "base/uid.h"
+#include "boot/read-ahead.h"
 #include "config-paths.h"
 
 #include <stdio.h>

@@ -9,10 +9,10 @@
 
 #include "daemon/bus.h"
 
-#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/parse.h"
+#include "system/call-filter.h"
 
 #include <signal.h>
 #include <stdio.h>

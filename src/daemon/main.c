@@ -14,7 +14,7 @@
  *   the paths that it has refused, under one mutex that is never held during I/O. A thread that
  *   hangs is left behind, and another one continues without its disk.
  * - The launch thread (session/launch-thread.h) lives as long as a session. It waits for executions
- *   and replays launch sets, each in threads of the executor (replay/executor.h). It
+ *   and replays launch sets, each in threads of the executor (execute/executor.h). It
  *   shares with the main thread only its report, under a mutex of its own.
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
@@ -29,12 +29,11 @@
  * All signals that the daemon handles are blocked before the first thread begins. */
 
 #include "base/atomic-file.h"
-#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
-#include "base/read-ahead.h"
 #include "base/uid.h"
+#include "boot/read-ahead.h"
 #include "config-paths.h"
 #include "daemon/arguments.h"
 #include "daemon/recording-stage.h"
@@ -43,6 +42,7 @@
 #include "record/read-ahead.h"
 #include "record/recorder.h"
 #include "state/state.h"
+#include "system/call-filter.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/journal.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "daemon/launch-rows.h"
 #include "daemon/session-history.h"
 #include "state/trace-store.h"
+#include "system/thread.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

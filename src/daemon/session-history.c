@@ -4,17 +4,17 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "base/early-delay.h"
-#include "base/kernel.h"
-#include "base/last-control.h"
 #include "base/log.h"
 #include "base/rooted.h"
+#include "boot/early-delay.h"
+#include "boot/last-control.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

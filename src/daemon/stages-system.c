@@ -6,13 +6,13 @@
  * called, is available again. */
 
 #include "base/clock.h"
-#include "base/cpu-busy.h"
 #include "base/log.h"
 #include "base/macros.h"
-#include "base/pressure.h"
 #include "daemon/logind-watch.h"
 #include "daemon/stages-internal.h"
 #include "daemon/systemd-watch.h"
+#include "system/cpu-busy.h"
+#include "system/pressure.h"
 
 #include <string.h>
 

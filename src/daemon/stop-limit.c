@@ -2,9 +2,9 @@
 
 #include "daemon/stop-limit.h"
 
-#include "base/capability.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "system/capability.h"
+#include "system/thread.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -3,9 +3,9 @@
 #include "device/measure.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "device/block-device.h"
 #include "device/profile.h"
+#include "system/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

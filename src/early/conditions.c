@@ -2,9 +2,9 @@
 
 #include "early/conditions.h"
 
-#include "base/kernel.h"
 #include "base/macros.h"
 #include "base/rooted.h"
+#include "system/kernel.h"
 
 #include "config-paths.h"
 

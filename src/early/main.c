@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
-#include "base/own-files.h"
+#include "boot/own-files.h"
 #include "early/start.h"
 
 #include "config-paths.h"

@@ -4,8 +4,8 @@
 
 #include "base/macros.h"
 #include "base/parse.h"
-#include "base/read-ahead.h"
 #include "base/rooted.h"
+#include "boot/read-ahead.h"
 
 #include "config-paths.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "chains/decayed-sum.h"
 #include "evaluate/predictor-internal.h"
-#include "predict/decayed-sum.h"
 #include "predict/mixture.h"
 
 #include <string.h>

@@ -4,9 +4,9 @@
 
 #include "base/hash.h"
 #include "base/macros.h"
-#include "base/memory.h"
 #include "base/rooted.h"
 #include "device/block-device.h"
+#include "system/memory.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>

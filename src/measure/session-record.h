@@ -81,7 +81,7 @@ typedef struct SessionRecord {
      * begins with the kernel, too. */
     uint64_t ready_usec;
     uint64_t early_usec; /* of a boot, and of an automatic login: the part in which headstart-init
-                            delayed the system manager or the initrd (base/early-delay.h) */
+                            delayed the system manager or the initrd (boot/early-delay.h) */
     uint64_t began_usec; /* of an automatic login: the part of ready_usec before the user's session
                             began. If it is not known, ready_usec begins with the session. */
     /* Parts of a boot, from the system manager */

@@ -4,8 +4,8 @@
  * be merged and queried like one that was learned. This file has over 500 lines because each member
  * of the format has one short reader, and all use the same checks. */
 
+#include "chains/chains-json.h"
 #include "model/model-internal.h"
-#include "predict/chains-json.h"
 
 #include <string.h>
 

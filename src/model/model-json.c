@@ -6,8 +6,8 @@
  * sums `late`, `autologins` and `timing` are not in the table either. model-json-read.c reads the
  * text. */
 
+#include "chains/chains-json.h"
 #include "model/model-internal.h"
-#include "predict/chains-json.h"
 
 #include <string.h>
 

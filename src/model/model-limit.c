@@ -2,8 +2,8 @@
 
 #include "model/model-limit.h"
 
+#include "chains/fair-share.h"
 #include "model/model-internal.h"
-#include "predict/fair-share.h"
 
 #include <string.h>
 

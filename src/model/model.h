@@ -18,7 +18,7 @@
  * at all.
  *
  * The model's clock is the latest moment of which the model has learned. It never runs back, and
- * skips implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases
+ * skips implausible steps of the wall clock (chains/decay-clock.h), so that a wrong date erases
  * nothing. A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a
  * clock of its own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most
  * DECAYED_SUM_SPAN half-lives before the wall clock of the latest session (model_wall_clock()),
@@ -33,10 +33,10 @@
  * the order in which models are merged. A machine whose model is merged twice counts twice. */
 
 #include "base/uid.h"
+#include "chains/chains.h"
+#include "chains/decay-clock.h"
 #include "model/prediction.h"
 #include "model/weighted-ranges.h"
-#include "predict/chains.h"
-#include "predict/decay-clock.h"
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"
@@ -173,7 +173,7 @@ typedef struct Model {
     usec_t halflife_usec;
     usec_t clock;              /* time of the latest session it knows; 0: none */
     int64_t clock_offset_usec; /* DecayClock.offset_usec */
-    uint64_t generation; /* generation of all its DecayedSums (predict/decayed-sum.h), which is that
+    uint64_t generation; /* generation of all its DecayedSums (chains/decayed-sum.h), which is that
                             of `clock` */
     ModelFile *files;    /* by path */
     size_t n_files, allocated_files;
@@ -192,7 +192,7 @@ DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
 /* Merges two models: *ret contains everything that either of them knows. Merging is exact,
- * associative and commutative (predict/decayed-sum.h). It needs the memory of two models and their
+ * associative and commutative (chains/decayed-sum.h). It needs the memory of two models and their
  * sum, so any number of models can be merged one after the other. -EINVAL if the half-lives differ,
  * -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);

@@ -5,7 +5,7 @@
  * part of a file, or of a block device, was needed. Pure. */
 
 #include "base/ranges.h"
-#include "predict/decayed-sum.h"
+#include "chains/decayed-sum.h"
 
 typedef struct WeightedRange {
     uint64_t offset;

@@ -24,13 +24,13 @@
  * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
  * skipped. Of a directory and of a volatile file only the inode counts. Replay also reads what was
- * appended to the last range of a volatile file (replay/operations.h). Metadata ranges are bytes of
- * the block device and are skipped if the device is not exactly device_size bytes.
+ * appended to the last range of a volatile file (execute/operations.h). Metadata ranges are bytes
+ * of the block device and are skipped if the device is not exactly device_size bytes.
  *
  * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
  * whether the boot is a control session. The boot is a control session if control_interval != 0 and
  * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0, unless
- * another boot was one since the pack was planned (base/last-control.h).
+ * another boot was one since the pack was planned (boot/last-control.h).
  *
  * The state directory stores a pack as one gzip member around this format (state/packs.h).
  *

@@ -3,7 +3,7 @@
 
 /* Computes how much memory a plan may fill. Pure. */
 
-#include "base/memory.h"
+#include "system/memory.h"
 
 typedef enum BudgetFormula {
     BUDGET_AVAILABLE, /* half of the memory that is available now; the other half is for the stage

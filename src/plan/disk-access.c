@@ -2,8 +2,8 @@
 
 #include "plan/disk-access.h"
 
-#include "base/disk-call.h"
 #include "base/open.h"
+#include "system/disk-call.h"
 
 #include <fcntl.h>
 #include <string.h>

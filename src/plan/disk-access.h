@@ -2,8 +2,8 @@
 #pragma once
 
 /* Accesses of the planner to files, which end if the disk of the files does not answer. `call_dev`
- * is the first argument of disk_call() (base/disk-call.h). Each function also returns -ETIMEDOUT if
- * the disk does not answer. */
+ * is the first argument of disk_call() (system/disk-call.h). Each function also returns -ETIMEDOUT
+ * if the disk does not answer. */
 
 #include "volume/extents.h"
 #include "volume/metadata-deriver.h"

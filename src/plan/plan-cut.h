@@ -17,9 +17,10 @@ typedef struct PlanCut {
 void plan_cut_done(PlanCut *c);
 
 /* Return the class and the profile of the volume's device. The class selects the number of parallel
- * requests of replay (replay/operations.c). For a device that does not seek, the class follows from
- * the measured profile and not from the name. With the class of a faster device, replay would send
- * more requests than this device serves at once, and the surplus would only delay other readers. */
+ * requests of replay (execute/operations.c). For a device that does not seek, the class follows
+ * from the measured profile and not from the name. With the class of a faster device, replay would
+ * send more requests than this device serves at once, and the surplus would only delay other
+ * readers. */
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p);
 

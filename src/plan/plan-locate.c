@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds predicted files on the disk. All system calls of planning are made here, in disk-access.c,
- * and in the functions of src/base and src/volume that these files call. This file has over 500
- * lines because no further file of this folder makes system calls. */
+ * and in the functions of src/base, src/system and src/volume that these files call. This file has
+ * over 500 lines because no further file of this folder makes system calls. */
 
 #include "plan/plan.h"
 
-#include "base/disk-call.h"
 #include "model/ownership.h"
 #include "plan/disk-access.h"
 #include "plan/maps.h"
 #include "plan/seen-metadata.h"
+#include "system/disk-call.h"
 #include "volume/metadata-deriver.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 /* The experts of the mixture (mixture.h). Each expert estimates from one history, for each
  * application that does not run, the rate at which the application starts now. Pure. */
 
-#include "predict/chains.h"
+#include "chains/chains.h"
 
 /* The prior of a rate counts as this many starts. */
 #define EXPERT_PRIOR 2.0

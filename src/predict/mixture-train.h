@@ -3,7 +3,7 @@
 
 /* Trains chains from a recorded session, as the session cycle does from a live one. Pure. */
 
-#include "predict/chains.h"
+#include "chains/chains.h"
 #include "trace/trace.h"
 
 /* The maximum number of applications of one trace that are followed: the first ones in the trace.

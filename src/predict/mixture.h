@@ -19,7 +19,7 @@
  * every one of the first 2 * MIXTURE_LEARN_ALL events, and then from a part of the events that
  * grows with the logarithm of their number. */
 
-#include "predict/chains.h"
+#include "chains/chains.h"
 #include "predict/guesses.h"
 
 #define MIXTURE_LEARN_ALL 512U

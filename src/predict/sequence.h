@@ -19,8 +19,8 @@
  * is the blending of prediction by partial matching (Cleary and Witten 1984). Applications that run
  * cannot start and are left out. */
 
-#include "predict/expert-weights.h"
-#include "predict/session-log.h"
+#include "chains/expert-weights.h"
+#include "chains/session-log.h"
 
 #define SEQUENCE_NONE UINT32_MAX
 

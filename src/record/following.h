@@ -6,7 +6,7 @@
  * is therefore reported when following_update() has seen the run in FOLLOWING_BATCHES batches. A
  * run that has ended by then is reported as a start and an exit. Pure. */
 
-#include "record/processes.h"
+#include "observe/processes.h"
 
 #define FOLLOWING_BATCHES 3
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "record/fanotify.h"
-#include "record/proc-connector.h"
+#include "observe/fanotify.h"
+#include "observe/proc-connector.h"
 
 #include <poll.h>
 #include <stddef.h>

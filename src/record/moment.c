@@ -3,8 +3,8 @@
 #include "record/moment.h"
 
 #include "base/clock.h"
-#include "base/cpu-busy.h"
-#include "base/pressure.h"
+#include "system/cpu-busy.h"
+#include "system/pressure.h"
 
 #include <fcntl.h>
 

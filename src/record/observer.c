@@ -3,7 +3,7 @@
 #include "record/observer.h"
 
 #include "base/clock.h"
-#include "record/proc-connector.h"
+#include "observe/proc-connector.h"
 
 #include <signal.h>
 #include <string.h>

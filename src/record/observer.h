@@ -4,10 +4,10 @@
 /* Observes which application opens which file. Reads the queues of fanotify and of the proc
  * connector into a stage's record, and assigns processes to applications. */
 
-#include "record/proc-facts.h"
-#include "record/processes.h"
+#include "observe/proc-facts.h"
+#include "observe/processes.h"
+#include "observe/watched-volumes.h"
 #include "record/stage-record.h"
-#include "record/watched-volumes.h"
 
 /* The shortest time between two checks for exited processes. They are made only without the proc
  * connector. */

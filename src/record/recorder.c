@@ -4,20 +4,20 @@
 
 #include "record/recorder.h"
 
-#include "base/cachestat.h"
-#include "base/capability.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/read-ahead.h"
+#include "boot/read-ahead.h"
+#include "observe/page-reader.h"
+#include "observe/proc-connector.h"
+#include "observe/residency.h"
 #include "record/following.h"
 #include "record/observer.h"
-#include "record/page-reader.h"
-#include "record/proc-connector.h"
 #include "record/read-ahead.h"
-#include "record/residency.h"
 #include "record/take-over.h"
 #include "record/trace-builder.h"
 #include "record/trace-facts.h"
+#include "system/cachestat.h"
+#include "system/capability.h"
 
 #include <fcntl.h>
 #include <limits.h>

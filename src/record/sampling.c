@@ -3,7 +3,7 @@
 #include "record/sampling.h"
 
 #include "base/clock.h"
-#include "record/file-pages.h"
+#include "observe/file-pages.h"
 
 #include <limits.h>
 #include <sys/stat.h>

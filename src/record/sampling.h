@@ -8,9 +8,9 @@
  * file data from the disk. */
 
 #include "base/ranges.h"
-#include "record/event-log.h"
-#include "record/fanotify.h"
-#include "record/user-shares.h"
+#include "observe/event-log.h"
+#include "observe/fanotify.h"
+#include "observe/user-shares.h"
 
 /* The times between the opening of a file and its two samples. At the first one the first reads are
  * done; at the second one a slow disk has finished reading. */

@@ -2,8 +2,8 @@
 
 #include "record/stage-metadata.h"
 
-#include "base/disk-call.h"
 #include "base/log.h"
+#include "system/disk-call.h"
 #include "volume/ext2-metadata.h"
 #include "volume/mountinfo.h"
 

@@ -4,7 +4,7 @@
 /* Determines which metadata of a volume a stage has read, for its trace. cachestat observes it;
  * without cachestat, libext2fs derives it from the inodes that were opened. Zeroed is valid. */
 
-#include "record/volume-snapshots.h"
+#include "observe/volume-snapshots.h"
 #include "trace/trace.h"
 #include "volume/metadata-deriver.h"
 

@@ -7,12 +7,12 @@
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
-#include "record/event-log.h"
+#include "observe/event-log.h"
+#include "observe/touched.h"
+#include "observe/user-shares.h"
+#include "observe/volume-snapshots.h"
 #include "record/moment.h"
 #include "record/sampling.h"
-#include "record/touched.h"
-#include "record/user-shares.h"
-#include "record/volume-snapshots.h"
 #include "trace/trace.h"
 
 typedef struct StageRecord {

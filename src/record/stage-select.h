@@ -5,7 +5,7 @@
  * Pure.
  */
 
-#include "record/processes.h"
+#include "observe/processes.h"
 #include "record/stage-record.h"
 
 typedef struct StageObject {

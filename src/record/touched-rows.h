@@ -3,7 +3,7 @@
 
 /* Puts the touched pages of a stage into its trace. Pure. */
 
-#include "record/touched.h"
+#include "observe/touched.h"
 #include "trace/trace.h"
 
 /* A gap of this length between two touched ranges of a file counts as touched, too: reading over it

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "record/file-pages.h"
+#include "observe/file-pages.h"
 #include "record/stage-metadata.h"
 #include "record/stage-select.h"
 #include "record/touched-rows.h"

@@ -2,9 +2,9 @@
 
 #include "record/trace-facts.h"
 
-#include "base/kernel.h"
 #include "base/rooted.h"
 #include "state/replay-status.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <string.h>

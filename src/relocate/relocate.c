@@ -5,9 +5,9 @@
 #include "base/directory.h"
 #include "base/hash.h"
 #include "base/open.h"
+#include "execute/opening.h"
 #include "plan/cost-model.h"
 #include "relocate/move-extents.h"
-#include "replay/opening.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

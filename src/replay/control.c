@@ -2,9 +2,9 @@
 
 #include "replay/control.h"
 
-#include "base/own-files.h"
-#include "replay/mounted.h"
-#include "replay/opening.h"
+#include "boot/own-files.h"
+#include "execute/mounted.h"
+#include "execute/opening.h"
 
 #include "config-paths.h"
 

@@ -3,7 +3,7 @@
 
 /* Decides for how long a replay holds the boot. Pure. All instants are CLOCK_MONOTONIC. */
 
-#include "base/hold.h"
+#include "boot/hold.h"
 #include "pack/pack.h"
 
 /* The event that ended the time for which a replay held the boot. */

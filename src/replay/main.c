@@ -4,21 +4,21 @@
  * costs a seek. Therefore it links only libc and zlib (statically where the build can), contains no
  * JSON reader, and allocates only what it needs. */
 
-#include "base/call-filter.h"
 #include "base/clock.h"
 #include "base/compressed-file.h"
-#include "base/kernel.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "execute/marker.h"
 #include "replay/control.h"
-#include "replay/marker.h"
 #include "replay/notify.h"
 #include "replay/pack-load.h"
 #include "replay/report.h"
 #include "replay/settle.h"
 #include "replay/sweep.h"
+#include "system/call-filter.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <signal.h>

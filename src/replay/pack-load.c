@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/compressed-file.h"
 #include "base/journal.h"
-#include "base/last-control.h"
 #include "base/log.h"
+#include "boot/last-control.h"
 #include "replay/notify.h"
 
 #include <fcntl.h>

@@ -17,7 +17,7 @@ typedef struct LoadedPack {
     Pack pack;
     bool ready_sent; /* READY=1 was sent before the pack was loaded */
     bool is_control; /* the pack draws a control session for this boot (pack_is_control()), and no
-                        other boot was one since the pack was planned (base/last-control.h) */
+                        other boot was one since the pack was planned (boot/last-control.h) */
 } LoadedPack;
 
 void loaded_pack_done(LoadedPack *p);

@@ -4,7 +4,7 @@
 /* The report of headstart-replay: one line of text, or JSON that is written with printf to avoid
  * linking json-c. */
 
-#include "replay/executor.h"
+#include "execute/executor.h"
 #include "replay/hold.h"
 
 typedef enum ReplayOutcome {

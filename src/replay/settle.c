@@ -2,7 +2,7 @@
 #include "replay/settle.h"
 
 #include "base/clock.h"
-#include "base/pressure.h"
+#include "system/pressure.h"
 
 #include <errno.h>
 

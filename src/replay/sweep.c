@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
-#include "base/thermal.h"
-#include "replay/marker.h"
+#include "execute/marker.h"
 #include "replay/mount-watch.h"
 #include "replay/notify.h"
+#include "system/memory.h"
+#include "system/thermal.h"
 
 #include <endian.h>
 #include <fcntl.h>

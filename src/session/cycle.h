@@ -22,9 +22,9 @@
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
+#include "chains/chains.h"
 #include "model/model.h"
 #include "plan/budget.h"
-#include "predict/chains.h"
 #include "predict/selection.h"
 #include "session/prefetch-request.h"
 
@@ -56,7 +56,7 @@ typedef struct CycleSnapshot {
     MemoryFacts memory;
     double memory_pressure; /* PSI, some avg10, percent; 0 if the kernel does not report it */
     bool on_battery;
-    bool hot; /* base/thermal.h */
+    bool hot; /* system/thermal.h */
 } CycleSnapshot;
 
 typedef struct CycleEvent {

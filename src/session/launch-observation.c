@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/open.h"
-#include "record/file-pages.h"
-#include "record/volume-snapshots.h"
-#include "replay/mounted.h"
+#include "execute/mounted.h"
+#include "observe/file-pages.h"
+#include "observe/volume-snapshots.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -4,22 +4,22 @@
 
 #include "session/launch-thread.h"
 
-#include "base/cachestat.h"
 #include "base/clock.h"
-#include "base/kernel.h"
 #include "base/log.h"
-#include "base/thermal.h"
-#include "base/thread.h"
-#include "record/proc-facts.h"
-#include "record/processes.h"
-#include "record/subordinate-uids.h"
-#include "record/watched-volumes.h"
-#include "replay/executor.h"
-#include "replay/sample.h"
+#include "execute/executor.h"
+#include "execute/sample.h"
+#include "observe/proc-facts.h"
+#include "observe/processes.h"
+#include "observe/subordinate-uids.h"
+#include "observe/watched-volumes.h"
 #include "session/launch-control.h"
 #include "session/launch-table.h"
 #include "session/machine.h"
 #include "state/launch-packs.h"
+#include "system/cachestat.h"
+#include "system/kernel.h"
+#include "system/thermal.h"
+#include "system/thread.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include "base/directory.h"
 #include "base/rooted.h"
-#include "base/thermal.h"
+#include "system/thermal.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,11 +3,11 @@
 #include "session/prefetch-pace.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/rooted.h"
-#include "base/thermal.h"
 #include "device/block-device.h"
 #include "session/machine.h"
+#include "system/memory.h"
+#include "system/thermal.h"
 
 #include <inttypes.h>
 

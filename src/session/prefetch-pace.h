@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the facts on which the window of the prefetch thread depends (replay/read-window.h).
+/* Reads the facts on which the window of the prefetch thread depends (execute/read-window.h).
  * Applications do not report what they use. The number of bytes that have arrived therefore counts
  * as the position of the reader, and the window limits the bytes in flight. One thread uses this.
  */
 
-#include "base/pressure.h"
-#include "replay/read-window.h"
+#include "execute/read-window.h"
+#include "system/pressure.h"
 
 typedef struct PrefetchPace {
     int root_fd; /* of /proc and /sys; AT_FDCWD means "/" */

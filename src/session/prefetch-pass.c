@@ -2,15 +2,15 @@
 
 /* One pass of the prefetch thread: it finds the missing ranges, and then reads them. */
 
-#include "base/cachestat.h"
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/open.h"
 #include "device/block-device.h"
 #include "model/ownership.h"
-#include "record/residency.h"
+#include "observe/residency.h"
 #include "session/mount-dirs.h"
 #include "session/prefetch-internal.h"
+#include "system/cachestat.h"
 #include "volume/placed-ranges.h"
 
 #include <fcntl.h>

@@ -4,12 +4,12 @@
 
 #include "session/prefetch-thread.h"
 
-#include "base/cachestat.h"
 #include "base/clock.h"
-#include "base/pressure.h"
-#include "base/thread.h"
 #include "session/prefetch-hold.h"
 #include "session/prefetch-internal.h"
+#include "system/cachestat.h"
+#include "system/pressure.h"
+#include "system/thread.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

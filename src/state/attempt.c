@@ -3,7 +3,7 @@
 #include "state/attempt.h"
 
 #include "base/atomic-file.h"
-#include "base/kernel.h"
+#include "system/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>

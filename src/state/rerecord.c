@@ -5,7 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/json-util.h"
 #include "base/log.h"
-#include "base/read-ahead.h"
+#include "boot/read-ahead.h"
 #include "state/state.h"
 
 #include <fcntl.h>

@@ -22,7 +22,7 @@
 #define TRACE_RECORD_RANGES_MAX     500000U
 
 /* Limits of one user other than root in one stage. Root, and all other users together, may each
- * take three quarters of the limits above (record/user-shares.h). */
+ * take three quarters of the limits above (observe/user-shares.h). */
 #define TRACE_RECORD_USER_FILES_MAX      15000U
 #define TRACE_RECORD_USER_PATH_BYTES_MAX (2U * 1024 * 1024)
 #define TRACE_RECORD_USER_NAMES_MAX      60000U

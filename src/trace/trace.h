@@ -104,7 +104,7 @@ typedef struct TraceAccess {
 } TraceAccess;
 
 /* The pages of a file that processes of an application had touched through mappings some seconds
- * after the application was started (record/touched.h). Unlike `resident` they do not depend on
+ * after the application was started (observe/touched.h). Unlike `resident` they do not depend on
  * what was in memory before. Of a control start also the pages of other files of its launch set
  * that it needed (session/launch-use.h). */
 typedef struct TraceTouched {
@@ -122,7 +122,7 @@ typedef struct TraceNeeded {
 } TraceNeeded;
 
 /* The opens of a user that the recorder left out because they exceeded the user's share
- * (trace-limits.h, record/user-shares.h). */
+ * (trace-limits.h, observe/user-shares.h). */
 typedef struct TraceLeftOut {
     uint32_t uid; /* UID_INVALID: users that are not known */
     uint64_t n_events;

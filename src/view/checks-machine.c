@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "base/directory.h"
-#include "base/memory.h"
 #include "base/rooted.h"
 #include "base/text.h"
 #include "command/systemctl.h"
 #include "model/model.h"
+#include "system/memory.h"
 #include "volume/mount-table.h"
 #include "volume/root-kind.h"
 

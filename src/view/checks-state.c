@@ -3,7 +3,6 @@
 #include "view/checks.h"
 
 #include "base/directory.h"
-#include "base/kernel.h"
 #include "base/log.h"
 #include "base/rooted.h"
 #include "base/text.h"
@@ -12,6 +11,7 @@
 #include "state/refresh-request.h"
 #include "state/rerecord.h"
 #include "state/state.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <string.h>

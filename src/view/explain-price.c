@@ -2,11 +2,11 @@
 
 #include "view/explain-price.h"
 
-#include "base/memory.h"
 #include "base/open.h"
 #include "plan/budget.h"
 #include "plan/plan.h"
 #include "state/device-store.h"
+#include "system/memory.h"
 #include "view/devices.h"
 #include "volume/extents.h"
 

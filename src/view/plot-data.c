@@ -4,14 +4,14 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "base/kernel.h"
 #include "base/rooted.h"
+#include "execute/operations.h"
 #include "measure/history.h"
-#include "replay/operations.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
 #include "state/trace-store.h"
+#include "system/kernel.h"
 #include "view/unit-starts.h"
 #include "volume/extents.h"
 

@@ -86,7 +86,7 @@ int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encr
  * Its content may be anybody's. */
 bool volume_is_foreign(const Volume *v);
 
-/* Pure: returns the first argument of disk_call() (base/disk-call.h) for accesses to this
+/* Pure: returns the first argument of disk_call() (system/disk-call.h) for accesses to this
  * filesystem: its st_dev, or 0 if it is on the disk of the root filesystem. */
 uint64_t volume_call_dev(const Volume *v);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/disk-call.h"
 #include "base/log.h"
 #include "device/block-device.h"
+#include "system/disk-call.h"
 #include "volume/disk-facts.h"
 #include "volume/fstab.h"
 #include "volume/loop-file.h"

@@ -92,7 +92,7 @@ END
 
 # populate [SECOND]: makes a filesystem with files of root and of a user, and traces of a boot and of the user's
 # login. With SECOND, a directory, it mounts a second filesystem there, with a file of root. The programs access
-# that filesystem in another thread (base/disk-call.h).
+# that filesystem in another thread (system/disk-call.h).
 populate() {
     hs_filesystem ext4 64
     local stage loop=$HS_LOOP second=()
@@ -186,7 +186,7 @@ BACKGROUND=(learn:learns learn:plans plan:plans refresh:refreshes)
 
 @test "a unit allows only calls that its program was seen to make, and their equivalents" {
     local u p
-    # The program refuses calls with a higher number than this (base/call-filter.h).
+    # The program refuses calls with a higher number than this (system/call-filter.h).
     local last=$(($(calls | sed -n 's/^openat2 //p') + 13))
     calls | awk -v last="$last" '$2 <= last && $1 !~ /^(uretprobe|uprobe)$/ { print $1 }' >"$HS_TMP/calls"
     [ "$(wc -l <"$HS_TMP/calls")" -gt 250 ]

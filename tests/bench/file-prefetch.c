@@ -2,7 +2,7 @@
 
 /* file-prefetch PREDICTOR MINIMUM [JUMP]: predicts files while they are opened, and reads them
  * ahead, as the kernels of Kroeger and Long did (USENIX 2001). It links the predictors of
- * src/evaluate and the fanotify of src/record. JUMP is the `partition_jump` of EPCM
+ * src/evaluate and the fanotify of src/observe. JUMP is the `partition_jump` of EPCM
  * (evaluate/predictor.h). Commands on standard input, one per line:
  *
  *     begin MOUNT    observes the filesystem; a run begins
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "evaluate/predictor.h"
-#include "record/fanotify.h"
+#include "observe/fanotify.h"
 
 #include <err.h>
 #include <fcntl.h>

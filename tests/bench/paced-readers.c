@@ -5,7 +5,7 @@
  * falls evenly from FIRST_USEC to LAST_USEC. VARIANT:
  *
  *     kernel   the kernel's read-ahead alone
- *     paced    a prefetcher keeps the window of replay/read-window.h ahead of the reader as well;
+ *     paced    a prefetcher keeps the window of execute/read-window.h ahead of the reader as well;
  * the reader reports its position fixed    as `paced`, but the window is always
  * READ_WINDOW_LIMIT_BYTES
  *
@@ -15,10 +15,10 @@
  * microseconds; read, window and ideal at each update of the first file's window. */
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/rooted.h"
-#include "replay/read-window.h"
+#include "execute/read-window.h"
 #include "session/machine.h"
+#include "system/memory.h"
 
 #include <err.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
 
 /* The result of read(2) of a fanotify group. The first byte selects the mode; the rest is the
  * buffer, as the kernel fills it. A file in memory replaces the group. The events are added to an
- * event log (record/event-log.h). */
+ * event log (observe/event-log.h). */
 
 /* The source is included because the target calls static functions and adds watches to the struct.
  * The functions of the header add a watch only together with a mark in the kernel. */
-#include "record/fanotify.c" // NOLINT(bugprone-suspicious-include)
+#include "observe/fanotify.c" // NOLINT(bugprone-suspicious-include)
 
 #include "fuzz.h"
 

@@ -7,9 +7,9 @@
 #include "fuzz.h"
 
 #include "base/parse.h"
+#include "execute/operations.h"
 #include "pack/checksum.h"
 #include "pack/pack.h"
-#include "replay/operations.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-#include "base/pressure.h"
+#include "system/pressure.h"
 
 #include <unistd.h>
 

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-#include "record/proc-connector.h"
+#include "observe/proc-connector.h"
 
 #include <linux/cn_proc.h>
 #include <linux/connector.h>

@@ -3,7 +3,7 @@
 /* tool-residency FILE [OFFSET LENGTH]: prints how much of a file or block device residency_read()
  * finds resident. For tests. */
 
-#include "record/residency.h"
+#include "observe/residency.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * the same. */
 
 #include "base/json-util.h"
-#include "predict/chains-json.h"
+#include "chains/chains-json.h"
 
 /* Writes the chains to *ret, which the caller frees. Returns 0, the error of chains_write(), or
  * -ENOMEM. */

@@ -3,8 +3,8 @@
 
 /* Opens of files, as the recorder logs them. */
 
-#include "record/event-log.h"
-#include "record/user-shares.h"
+#include "observe/event-log.h"
+#include "observe/user-shares.h"
 #include "util/root-util.h"
 
 /* Logs that the user opens the files "/FIRST", "/FIRST+1", …, n in all. */

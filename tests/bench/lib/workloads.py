@@ -82,7 +82,7 @@ def make_version(folder, number):
     """Changes a source tree as a new version of a program does: functions are added to a third of
     the C files, a fifth of them includes a new header, which includes a further header of the
     system, one file is new and one is dropped."""
-    sources = sorted((folder / "base").glob("*.c"))
+    sources = sorted(folder.glob("*/*.c"))
     header = f"base/version-{number}.h"
     (folder / header).write_text(f"#pragma once\n#include <{ADDED_HEADERS[number % len(ADDED_HEADERS)]}>\n"
                                  f"int version_{number}(int x);\n")
@@ -106,7 +106,7 @@ def copy_sources(tree, source, work, sizes):
     version, needed, patches = work / "a", set(), []
     shutil.rmtree(version, ignore_errors=True)
     n = 0
-    for file in sorted((source / "src/base").glob("*.c")):
+    for file in sorted((source / "src").glob("*/*.c")):
         files = needed_files(file, source / "src")
         if files is None:
             continue
@@ -126,7 +126,7 @@ def copy_sources(tree, source, work, sizes):
         make_version(following, number)
         patches.append(work / f"{number}.patch")
         patches[-1].write_text(run("diff", "-ruN", "a", "b", cwd=work, check=False).stdout)
-        for file in sorted((following / "base").glob("*.c")):
+        for file in sorted(following.glob("*/*.c")):
             needed |= needed_files(file, following)
         shutil.rmtree(version)
         following.rename(version)
@@ -154,7 +154,7 @@ def index_command():
 def compile_command():
     # Only the headers below the root are read, and in the compiler's order.
     folders = " ".join(f"-isystem $r{folder}" for folder in include_folders())
-    return ("r={root}/program; for c in $r/src/base/*.c; do "
+    return ("r={root}/program; for c in $r/src/*/*.c; do "
             f"gcc --sysroot=$r -nostdinc {FLAGS} -I$r/src {folders} -c -o {{out}}/$(basename $c .c).o $c || exit 1; done")
 
 

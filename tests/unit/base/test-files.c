@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests opening, listing and replacing files: base/open.h, base/directory.h, base/atomic-file.h,
- * base/kernel.h. */
+/* Tests opening, listing and replacing files: base/open.h, base/directory.h, base/atomic-file.h. */
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
-#include "base/hold.h"
-#include "base/kernel.h"
 #include "base/open.h"
 #include "util/root-util.h"
 
@@ -236,52 +233,6 @@ static void an_output_through_somebody_elses_symlink_is_refused(void **state)
     assert_int_equal(write_output("s/own-link"), 0);
 }
 
-static void the_kernel_is_asked_below_a_root(void **state)
-{
-    char id[KERNEL_BOOT_ID_SIZE] = "untouched";
-
-    assert_int_equal(mkdirat(root.fd, "proc", 0700), 0);
-    assert_int_equal(mkdirat(root.fd, "proc/sys", 0700), 0);
-    assert_int_equal(mkdirat(root.fd, "proc/sys/kernel", 0700), 0);
-    assert_int_equal(mkdirat(root.fd, "proc/sys/kernel/random", 0700), 0);
-    assert_int_equal(kernel_boot_id(root.fd, id), -ENOENT);
-    make_file("proc/sys/kernel/random/boot_id", "00112233-4455-6677-8899-aabbccddeeff\n");
-    assert_int_equal(kernel_boot_id(root.fd, id), 0);
-    assert_string_equal(id, "00112233445566778899aabbccddeeff");
-    make_file("proc/sys/kernel/random/boot_id", "0011\n");
-    assert_int_equal(kernel_boot_id(root.fd, id), -EBADMSG);
-    assert_string_equal(id, "00112233445566778899aabbccddeeff");
-    assert_false(kernel_command_line_has(root.fd, "quiet"));
-    make_file("proc/cmdline", "root=/dev/sda2 quiet headstart=01\n");
-    assert_true(kernel_command_line_has(root.fd, "quiet"));
-    assert_false(kernel_command_line_has(root.fd, "headstart=0"));
-}
-
-static void the_kernel_command_line_limits_holds(void **state)
-{
-    static const struct {
-        const char *words;
-        usec_t limit;
-    } tests[] = {
-            {"quiet", HOLD_MAX},
-            {"headstart.deadline=300ms", 300 * USEC_PER_MSEC},
-            {"headstart.deadline=1s quiet headstart.deadline=0", 0},
-            {"headstart.deadline=2min", HOLD_MAX},
-            {"headstart.deadline=infinity", HOLD_MAX},
-            {"headstart.deadline=", HOLD_MAX},
-            {"headstart.deadline=soon", HOLD_MAX},
-            {"headstart.deadlines=1 xheadstart.deadline=1 headstart.deadline", HOLD_MAX},
-    };
-
-    (void)state;
-    assert_true(hold_limit(root.fd) == HOLD_MAX);
-    (void)mkdirat(root.fd, "proc", 0700);
-    for (size_t i = 0; i < ELEMENTSOF(tests); i++) {
-        make_file("proc/cmdline", tests[i].words);
-        assert_true(hold_limit(root.fd) == tests[i].limit);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,8 +243,6 @@ int main(void)
             cmocka_unit_test(killed_writers_leave_one_temporary_at_most),
             cmocka_unit_test(an_output_is_replaced_and_a_symlink_to_it_stays),
             cmocka_unit_test(an_output_through_somebody_elses_symlink_is_refused),
-            cmocka_unit_test(the_kernel_is_asked_below_a_root),
-            cmocka_unit_test(the_kernel_command_line_limits_holds),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -6,7 +6,7 @@
 #include "record/sampling.h"
 
 #include "base/clock.h"
-#include "record/residency.h"
+#include "observe/residency.h"
 #include "util/record-util.h"
 
 #include <fcntl.h>

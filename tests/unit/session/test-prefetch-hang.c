@@ -4,10 +4,10 @@
  */
 
 #include "base/clock.h"
-#include "base/pressure.h"
 #include "session/mount-dirs.h"
 #include "session/prefetch-hold.h"
 #include "session/prefetch-thread.h"
+#include "system/pressure.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

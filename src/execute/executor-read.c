@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The operations of the executor: opens files, requests ranges and runs of ranges, and waits for
+ * chunks in flight. The lock map of executor-internal.h holds here, too. */
+
+#include "execute/executor-internal.h"
+
+#include "base/directory.h"
+#include "execute/joined-read.h"
+#include "system/cachestat.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+/* Takes the descriptor out of the file and returns it; the caller closes it. Returns -EBADF if the
+ * file has none, if a chunk is in flight, or if the file has data left to read and no more than
+ * keep_open files are open. Called with the lock held. */
+static int drop_descriptor(Replay *x, File *f)
+{
+    int fd = f->fd;
+
+    if (fd < 0 || f->in_flight > 0 || (f->left > 0 && x->n_open <= x->keep_open))
+        return -EBADF;
+    f->fd = -EBADF;
+    x->n_open--;
+    return fd;
+}
+
+static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading, ReplaySkip *why)
+{
+    const Replay *x = w->replay;
+    int fd;
+
+    for (;;) {
+        fd = open_planned(x->mounted.volumes[volume].root_fd, pack_string(x->pack, f->path), f,
+                          reading, why);
+        if ((fd != -EMFILE && fd != -ENFILE) || w->pacer.in_flight_requests == 0)
+            return fd;
+        await_oldest(w);
+    }
+}
+
+/* Counts the result of the first attempt to open the file. Called with the lock held. */
+static void note_opened(Replay *x, File *file, bool found, ReplaySkip why)
+{
+    if (file->state != FILE_UNTRIED)
+        return;
+    file->state = found ? FILE_FOUND : FILE_SKIPPED;
+    if (found)
+        x->result.n_opened++;
+    else
+        x->result.n_skipped[why]++;
+}
+
+void execute_open(Worker *w, const Operation *op)
+{
+    Replay *x = w->replay;
+    const PackFile *f = &x->pack->files[op->index];
+    bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
+    bool touch =
+            directory && (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
+    File *file = &x->files[op->index];
+    ReplaySkip why = REPLAY_SKIP_ERROR;
+    bool keep, tried, opened;
+    int fd = -EBADF;
+
+    lock(x);
+    tried = file->reading || file->state != FILE_UNTRIED;
+    keep = !tried && file->left > 0 && x->n_open < x->keep_open;
+    if (keep)
+        x->n_open++;
+    unlock(x);
+    if (!tried)
+        fd = open_file(w, op->volume, f, keep || touch, &why);
+    opened = fd >= 0;
+    if (opened && touch) {
+        directory_read_ahead(fd, 0);
+        close(TAKE_FD(fd));
+    }
+    lock(x);
+    if (!tried)
+        note_opened(x, file, opened, why);
+    if (keep && fd >= 0 && file->fd < 0)
+        file->fd = TAKE_FD(fd);
+    else if (keep)
+        x->n_open--;
+    if (--w->stream_queue->busy_opens == 0)
+        pthread_cond_broadcast(&x->opened);
+    unlock(x);
+    if (keep && fd >= 0)
+        close(fd); /* another worker has opened the file meanwhile */
+}
+
+/* Returns a descriptor for reading the file's data, or a negative errno. Opens the file if that was
+ * not tried yet. Each call that succeeds is paired with one call of release_file(). */
+static int acquire_file(Worker *w, const Operation *op, uint32_t index)
+{
+    Replay *x = w->replay;
+    File *f = &x->files[index];
+    ReplaySkip why = REPLAY_SKIP_ERROR;
+    int fd, mine = -EBADF;
+
+    lock(x);
+    if (f->state == FILE_SKIPPED) {
+        unlock(x);
+        return -ENOENT; /* the error was counted when opening the file failed */
+    }
+    if (f->fd < 0) {
+        unlock(x);
+        mine = open_file(w, op->volume, &x->pack->files[index], true, &why);
+        lock(x);
+        if (mine < 0) {
+            if (f->state == FILE_FOUND)
+                x->result.n_skipped[why]++; /* it was found before, and is not any more */
+            note_opened(x, f, false, why);
+            unlock(x);
+            return mine;
+        }
+        note_opened(x, f, true, why);
+        if (f->fd < 0) {
+            f->fd = mine;
+            x->n_open++;
+            mine = -EBADF;
+        }
+    }
+    f->in_flight++;
+    fd = f->fd;
+    unlock(x);
+    if (mine >= 0)
+        close(mine); /* another worker has opened the file meanwhile */
+    return fd;
+}
+
+static void release_file(Replay *x, uint32_t index)
+{
+    int fd;
+
+    lock(x);
+    x->files[index].in_flight--;
+    fd = drop_descriptor(x, &x->files[index]);
+    unlock(x);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+void await_oldest(Worker *w)
+{
+    const Chunk *c = &w->queue[w->oldest];
+    const Replay *x = w->replay;
+    uint64_t end = c->offset + c->length, at = c->offset;
+
+    if (c->file != CHUNK_OF_DEVICE)
+        end = MIN(end, le64toh(x->pack->files[c->file].size));
+    if (!x->options.wait && end > at)
+        at = end - 1;
+    while (at < end) {
+        ssize_t n = pread(c->fd, w->scratch, MIN(end - at, (uint64_t)SCRATCH_BYTES), (off_t)at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            w->failed = true;
+        if (n <= 0)
+            break;
+        at += (uint64_t)n;
+    }
+    pacer_completed(&w->pacer, c->bytes);
+    w->oldest = (w->oldest + 1) % w->queue_size;
+    if (c->file != CHUNK_OF_DEVICE)
+        release_file(w->replay, c->file);
+}
+
+static void make_room(Worker *w, uint64_t bytes)
+{
+    while (!pacer_may_submit(&w->pacer, bytes))
+        await_oldest(w);
+}
+
+/* Puts a chunk that was requested into the ring; make_room() comes before the request. */
+static void note_submitted(Worker *w, const Chunk *c)
+{
+    w->queue[(w->oldest + w->pacer.in_flight_requests) % w->queue_size] = *c;
+    pacer_submitted(&w->pacer, c->bytes);
+}
+
+/* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.
+ * readahead(2) would do, too, but it refused block devices in Linux 4.19 to 6.6. */
+static int submit(Worker *w, const Chunk *c)
+{
+    int r;
+
+    make_room(w, c->bytes);
+    r = -posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
+    if (r < 0)
+        return r;
+    note_submitted(w, c);
+    return 0;
+}
+
+/* Returns the end of the data that follows the planned end of a file. Skips short holes, because a
+ * journal leaves out single blocks. The search ends shortly after `limit`. */
+static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
+{
+    /* lseek(2) changes the file offset. That has no effect, because reads use pread(2). */
+    off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE);
+
+    while (hole > 0 && (uint64_t)hole >= end && (uint64_t)hole < limit) {
+        off_t data = lseek(fd, hole, SEEK_DATA);
+
+        if (data < 0 || (uint64_t)(data - hole) > OPERATION_HOLE_MAX)
+            break;
+        hole = lseek(fd, data, SEEK_HOLE);
+    }
+    return hole > 0 ? (uint64_t)hole : 0;
+}
+
+/* Returns how many bytes after the file's range that ends at `end` are read as well. Only the last
+ * range of a volatile file has such bytes. */
+static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, uint64_t end)
+{
+    const PackFile *f = &w->replay->pack->files[index];
+    uint64_t data_end;
+    int fd;
+
+    if (!(le16toh(f->flags) & PACK_FILE_VOLATILE) || end == 0 || end != w->replay->files[index].end)
+        return 0;
+    fd = acquire_file(w, op, index);
+    if (fd < 0)
+        return 0;
+    data_end = find_data_end(fd, end, end + OPERATION_APPENDED_MAX);
+    release_file(w->replay, index);
+    return operation_appended_bytes(end, data_end);
+}
+
+/* Restarts the window if the operation begins a new sweep: it lies before the head of a disk that
+ * has one ordered stream. */
+static void follow_head(Worker *w, const Operation *op)
+{
+    const Replay *x = w->replay;
+    uint64_t place = operation_place(x->pack, x->mounted.facts, op);
+
+    if (!w->alone || !w->sweeps || place == PACK_PHYSICAL_UNKNOWN || x->leg == LEG_EXECUTABLE)
+        return;
+    if (place <= w->head)
+        pacer_restart(&w->pacer);
+    w->head = place;
+}
+
+/* Finds out before the first range of the file is read how much of the file is resident. */
+static void examine_file(Worker *w, const Operation *op, uint32_t index)
+{
+    Replay *x = w->replay;
+    File *f = &x->files[index];
+    int64_t pages;
+    bool examined;
+    int fd;
+
+    lock(x);
+    examined = f->examined;
+    f->examined = true;
+    unlock(x);
+    fd = examined ? -EBADF : acquire_file(w, op, index);
+    if (fd < 0)
+        return;
+    pages = cachestat_count(fd, CACHESTAT_RESIDENT, 0, f->end);
+    release_file(x, index);
+    lock(x);
+    f->resident = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    unlock(x);
+}
+
+/* Returns true if the application probably does not need the range. */
+static bool is_unneeded(Replay *x, uint32_t index, uint64_t length)
+{
+    const File *f = &x->files[index];
+    bool unneeded;
+
+    lock(x);
+    unneeded = operation_is_unneeded(&x->pack->files[index], f->resident, f->bytes, length);
+    unlock(x);
+    return unneeded;
+}
+
+/* Returns true if `skip_resident` leaves out the chunk of a range of `length` bytes. */
+static bool leaves_out(Replay *x, const Chunk *c, uint64_t length)
+{
+    return x->options.skip_resident &&
+           (cachestat_is_resident(c->fd, c->offset, c->length) > 0 ||
+            (c->file != CHUNK_OF_DEVICE && is_unneeded(x, c->file, length)));
+}
+
+/* Returns how many resident pages the range of the file has. */
+static uint64_t count_resident(int fd, uint64_t offset, uint64_t length)
+{
+    int64_t n = cachestat_count(fd, CACHESTAT_RESIDENT, offset, length);
+
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+void survey_range(Worker *w, const Operation *op)
+{
+    Replay *x = w->replay;
+    uint32_t index = le32toh(x->pack->data[op->index].file);
+    uint64_t offset, length;
+    Need need = NEED_NONE;
+    int fd;
+
+    operation_range(x->pack, op, &offset, &length);
+    examine_file(w, op, index);
+    fd = acquire_file(w, op, index);
+    if (fd >= 0) {
+        if (le16toh(x->pack->files[index].flags) & PACK_FILE_VOLATILE)
+            need = NEED_PARTS;
+        else if (cachestat_is_resident(fd, offset, length) <= 0 && !is_unneeded(x, index, length))
+            need = count_resident(fd, offset, length) > 0 ? NEED_PARTS : NEED_WHOLE;
+    }
+    x->needs[op->index] = need;
+    lock(x);
+    if (need == NEED_NONE) {
+        x->files[index].left--;
+        x->result.n_data += fd >= 0;
+        x->result.resident_bytes += fd >= 0 ? length : 0;
+    }
+    unlock(x);
+    if (fd >= 0)
+        release_file(x, index);
+}
+
+/* Returns the size of the chunks of a range. Next to an application, a larger chunk of metadata of
+ * which parts are in memory would become several requests at once, which a disk reads downwards. */
+static uint64_t largest_chunk(const Replay *x, const MountedVolume *m)
+{
+    return x->leg == LEG_METADATA ? (uint64_t)sysconf(_SC_PAGESIZE) : m->chunk_bytes;
+}
+
+void execute_range(Worker *w, const Operation *op)
+{
+    Replay *x = w->replay;
+    const MountedVolume *m = &x->mounted.volumes[op->volume];
+    bool metadata = op->kind == OPERATION_METADATA;
+    uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(x->pack->data[op->index].file);
+    uint64_t offset, length, at, resident = 0;
+    uint64_t chunk_bytes = largest_chunk(x, m);
+    int r = 0;
+
+    follow_head(w, op);
+    operation_range(x->pack, op, &offset, &length);
+    if (!metadata)
+        length += appended_bytes(w, op, index, offset + length);
+    if (!metadata && x->options.skip_resident)
+        examine_file(w, op, index);
+    if (!metadata && !x->recheck_until) {
+        lock(x);
+        x->files[index].left--;
+        unlock(x);
+    }
+    for (at = 0; at < length && r >= 0;) {
+        Chunk c = {
+                .fd = m->device_fd,
+                .file = index,
+                .length = (uint32_t)MIN(length - at, chunk_bytes),
+                .offset = offset + at,
+        };
+
+        c.bytes = c.length;
+        if (!metadata) {
+            c.fd = acquire_file(w, op, index);
+            if (c.fd < 0)
+                return;
+        }
+        if (x->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
+            r = 1;
+        else if (leaves_out(x, &c, length)) {
+            r = 1;
+            resident += c.length;
+        } else
+            r = submit(w, &c);
+        if (r != 0 && !metadata)
+            release_file(x, index);
+        if (r >= 0)
+            at += c.length;
+    }
+    if (x->recheck_until)
+        return;
+    lock(x);
+    if (r < 0)
+        x->result.n_skipped[REPLAY_SKIP_ERROR]++;
+    else if (metadata)
+        x->result.n_metadata++;
+    else
+        x->result.n_data++;
+    *(metadata ? &x->result.metadata_bytes : &x->result.data_bytes) += at - resident;
+    x->result.resident_bytes += resident;
+    unlock(x);
+}
+
+/* A range of a run that is read as one request. */
+typedef struct RunPart {
+    const Operation *operation;
+    uint32_t file;
+} RunPart;
+
+/* Counts the ranges as begun, and as read. */
+static void count_run(Replay *x, const RunPart *parts, const JoinedPart *joined, size_t n)
+{
+    lock(x);
+    for (size_t i = 0; i < n; i++) {
+        x->files[parts[i].file].left--;
+        x->result.n_data++;
+        x->result.data_bytes += joined[i].length;
+    }
+    unlock(x);
+}
+
+void execute_run(Worker *w, const Operation *operations, size_t n)
+{
+    Replay *x = w->replay;
+    RunPart parts[OPERATION_RUN_MAX];
+    JoinedPart joined[OPERATION_RUN_MAX];
+    uint64_t bytes = 0;
+    size_t m = 0;
+    int r = -ENODATA;
+
+    follow_head(w, &operations[0]);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t file = le32toh(x->pack->data[operations[i].index].file);
+        int fd = acquire_file(w, &operations[i], file);
+
+        if (fd < 0)
+            continue;
+        parts[m] = (RunPart){&operations[i], file};
+        joined[m].fd = fd;
+        operation_range(x->pack, &operations[i], &joined[m].offset, &joined[m].length);
+        bytes += joined[m++].length;
+    }
+    if (m > 0) {
+        make_room(w, bytes);
+        r = joined_read(joined, m);
+    }
+    if (r >= 0) {
+        const JoinedPart *last = &joined[m - 1];
+
+        count_run(x, parts, joined, m);
+        note_submitted(w, &(Chunk){last->fd, parts[m - 1].file, (uint32_t)last->length,
+                                   last->offset, bytes});
+    }
+    for (size_t i = 0; i < m; i++)
+        if (r < 0 || i + 1 < m)
+            release_file(x, parts[i].file);
+    for (size_t i = 0; r < 0 && i < m; i++)
+        execute_range(w, parts[i].operation);
+}

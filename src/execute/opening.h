@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Opens the files that a pack names. Their paths may name other objects now. */
+
+#include "execute/operations.h"
+
+/* Looks the file up with open_beneath(): it waits for no FIFO, wakes no device, triggers no
+ * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file:
+ * the inode must be equal, and for files that are not volatile also size, mtime and ctime. The
+ * times of a directory are not compared, because they change with every entry. If `reading`, the
+ * file is then opened for reading, without a change of its access time where that is allowed.
+ *
+ * Returns a descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and
+ * -ENFILE the caller may close other descriptors and try again. */
+int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
+                 ReplaySkip *ret_why);
+
+/* Raises the limit of open files to `own` + `wanted`, but not above the hard limit or 65,536.
+ * Returns how many files can be open in addition to `own`: at least 2. */
+uint32_t descriptors_raise(uint64_t own, uint64_t wanted);

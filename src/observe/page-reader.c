@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "observe/page-reader.h"
+
+#include "base/clock.h"
+#include "base/rooted.h"
+#include "observe/mapping.h"
+#include "system/thread.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define STACK_BYTES (256U * 1024)
+#define STOP_USEC   USEC_PER_SEC
+#define CHUNK       4096U /* entries of pagemap that are read at once */
+
+struct PageReader {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a request was queued, or the thread must end */
+    unsigned refs;          /* the owner, and each thread that runs */
+    pthread_t thread;
+    bool started;
+    unsigned generation; /* of the thread that may work; another one ends, or was left behind */
+    unsigned newest;     /* generation of the thread that was started last */
+    PageRequest queue[PAGE_READER_QUEUE];
+    unsigned first, n;
+    PageRequest running; /* the thread reads this process … */
+    usec_t since;        /* … since then (CLOCK_MONOTONIC); 0: none */
+    PageResult results[PAGE_READER_QUEUE];
+    unsigned n_results;
+    uint32_t hung[PAGE_READER_HUNG_MAX]; /* users */
+    unsigned n_hung;
+};
+
+/* --- one process ------------------------------------------------------------------------------ */
+
+/* One process that is examined. */
+typedef struct Examined {
+    PageResult *result;
+    int pagemap_fd;
+    uint64_t page_bytes;
+    uint64_t n_pages; /* examined so far */
+    usec_t deadline;  /* on CLOCK_MONOTONIC */
+} Examined;
+
+/* Reads the touched pages of one mapping. Returns 1, 0 if a limit was reached or the process is
+ * gone, or -ENOMEM. */
+static int read_mapping(Examined *x, const Mapping *m, RangeSet *ret)
+{
+    uint64_t entries[CHUNK];
+
+    for (uint64_t at = m->start; at < m->end;) {
+        size_t n = (size_t)MIN((m->end - at) / x->page_bytes, (uint64_t)CHUNK);
+        ssize_t got;
+        int r;
+
+        x->n_pages += n;
+        if (n == 0 || x->n_pages > PAGE_READER_PAGES || clock_now(CLOCK_MONOTONIC) > x->deadline)
+            return 0;
+        got = pread(x->pagemap_fd, entries, n * sizeof(uint64_t),
+                    (off_t)(at / x->page_bytes * sizeof(uint64_t)));
+        if (got < (ssize_t)sizeof(uint64_t))
+            return 0;
+        n = (size_t)got / sizeof(uint64_t);
+        r = mapping_add_touched(m, at, entries, n, x->page_bytes, ret);
+        if (r < 0)
+            return r;
+        at += n * x->page_bytes;
+    }
+    return 1;
+}
+
+static void drop_empty_row(PageResult *p)
+{
+    if (p->n > 0 && p->files[p->n - 1].ranges.n == 0)
+        p->n--;
+}
+
+/* Adds the pages of one mapping. The mappings of one file usually follow one another, so a mapping
+ * of the file of the last row extends that row. Returns the result of read_mapping(). */
+static int add_mapping(Examined *x, const Mapping *m)
+{
+    PageResult *p = x->result;
+    const TouchedFile *last = p->n > 0 ? &p->files[p->n - 1] : NULL;
+    uint64_t dev = makedev(m->dev_major, m->dev_minor);
+
+    if (!last || last->dev != dev || last->inode != m->inode) {
+        drop_empty_row(p);
+        if (grow_array(&p->files, &p->allocated, p->n + 1, sizeof(TouchedFile)) < 0)
+            return -ENOMEM;
+        p->files[p->n++] = (TouchedFile){p->request.serial, dev, m->inode, {0}};
+    }
+    return read_mapping(x, m, &p->files[p->n - 1].ranges);
+}
+
+/* Reads all mappings of the process. A result without files is valid. */
+static void examine(PageResult *p)
+{
+    _cleanup_close_ int fd = -EBADF;
+    _cleanup_free_ char *text = NULL;
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    char path[64];
+    Examined x;
+    int r = 1;
+
+    snprintf(path, sizeof(path), "/proc/%u/pagemap", p->request.pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/%u/maps", p->request.pid);
+    if (fd < 0 || rooted_read(AT_FDCWD, path, PAGE_READER_MAPS_BYTES, &text, NULL) < 0)
+        r = 0;
+    x = (Examined){
+            .result = p,
+            .pagemap_fd = fd,
+            .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+            .deadline = clock_now(CLOCK_MONOTONIC) + PAGE_READER_PROCESS_USEC,
+    };
+    for (char *save = NULL, *line = r > 0 ? strtok_r(text, "\n", &save) : NULL; r > 0 && line;
+         line = strtok_r(NULL, "\n", &save)) {
+        Mapping m;
+
+        if (mapping_parse(line, &m))
+            r = add_mapping(&x, &m);
+    }
+    drop_empty_row(p);
+    p->took = clock_now(CLOCK_MONOTONIC) - start;
+}
+
+void page_result_done(PageResult *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        range_set_done(&x->files[i].ranges);
+    free(x->files);
+    *x = (PageResult){0};
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* Call it with the lock, which it releases. */
+static void unref(PageReader *r)
+{
+    bool last = --r->refs == 0;
+
+    pthread_mutex_unlock(&r->lock);
+    if (!last)
+        return;
+    for (unsigned i = 0; i < r->n_results; i++)
+        page_result_done(&r->results[i]);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+/* Takes the next request. Returns false if this thread must end. Call it with the lock. */
+static bool next_request(PageReader *r, unsigned generation, PageRequest *ret)
+{
+    while (r->generation == generation && r->n == 0)
+        pthread_cond_wait(&r->changed, &r->lock);
+    if (r->generation != generation)
+        return false;
+    *ret = r->queue[r->first];
+    r->first = (r->first + 1) % PAGE_READER_QUEUE;
+    r->n--;
+    return true;
+}
+
+static void *work(void *arg)
+{
+    PageReader *r = arg;
+    unsigned generation;
+    PageRequest q;
+
+    pthread_mutex_lock(&r->lock);
+    generation = r->newest;
+    while (next_request(r, generation, &q)) {
+        PageResult p = {.request = q};
+
+        r->running = q;
+        r->since = clock_now(CLOCK_MONOTONIC);
+        pthread_mutex_unlock(&r->lock);
+        examine(&p);
+        pthread_mutex_lock(&r->lock);
+        if (r->generation != generation) {
+            page_result_done(&p);
+            break;
+        }
+        r->since = 0;
+        if (r->n_results < PAGE_READER_QUEUE)
+            r->results[r->n_results++] = p;
+        else
+            page_result_done(&p);
+    }
+    unref(r);
+    return NULL;
+}
+
+/* Makes the thread end, or leaves it behind: it works no more. Call it with the lock. */
+static void dismiss(PageReader *r)
+{
+    r->generation++;
+    r->since = 0;
+    r->started = false;
+    pthread_cond_broadcast(&r->changed);
+}
+
+/* Call it with the lock. */
+static bool start(PageReader *r)
+{
+    if (r->started)
+        return true;
+    if (r->n_hung == PAGE_READER_HUNG_MAX)
+        return false;
+    r->refs++;
+    r->newest = r->generation;
+    r->started = thread_start(&r->thread, STACK_BYTES, work, r) >= 0;
+    r->refs -= !r->started;
+    return r->started;
+}
+
+/* Leaves the thread behind if it hangs, and lets another one continue. Call it with the lock. */
+static void check(PageReader *r)
+{
+    if (r->since == 0 || clock_now(CLOCK_MONOTONIC) < r->since + PAGE_READER_HANG_USEC)
+        return;
+    r->hung[r->n_hung++] = r->running.uid;
+    pthread_detach(r->thread);
+    dismiss(r);
+    if (r->n > 0)
+        (void)start(r);
+}
+
+/* --- the owner -------------------------------------------------------------------------------- */
+
+PageReader *page_reader_new(void)
+{
+    PageReader *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->refs = 1;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    return r;
+}
+
+PageReader *page_reader_free(PageReader *r)
+{
+    pthread_t thread;
+    bool started;
+
+    if (!r)
+        return NULL;
+    pthread_mutex_lock(&r->lock);
+    thread = r->thread;
+    started = r->started;
+    dismiss(r);
+    unref(r);
+    if (started)
+        (void)thread_join(thread, STOP_USEC);
+    return NULL;
+}
+
+static bool is_refused(const PageReader *r, uint32_t uid)
+{
+    for (unsigned i = 0; i < r->n_hung; i++)
+        if (r->hung[i] == uid)
+            return true;
+    return false;
+}
+
+PageVerdict page_reader_request(PageReader *r, PageRequest q)
+{
+    PageVerdict verdict = PAGE_QUEUED;
+
+    pthread_mutex_lock(&r->lock);
+    check(r);
+    if (is_refused(r, q.uid) || !start(r))
+        verdict = PAGE_REFUSED;
+    else if (r->n == PAGE_READER_QUEUE)
+        verdict = PAGE_FULL;
+    else {
+        r->queue[(r->first + r->n++) % PAGE_READER_QUEUE] = q;
+        pthread_cond_signal(&r->changed);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return verdict;
+}
+
+bool page_reader_take(PageReader *r, PageResult *ret)
+{
+    bool found;
+
+    pthread_mutex_lock(&r->lock);
+    check(r);
+    found = r->n_results > 0;
+    if (found) {
+        *ret = r->results[0];
+        r->n_results--;
+        memmove(r->results, r->results + 1, r->n_results * sizeof(PageResult));
+    }
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+void page_reader_drop(PageReader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->n = 0;
+    for (unsigned i = 0; i < r->n_results; i++)
+        page_result_done(&r->results[i]);
+    r->n_results = 0;
+    pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads the forks, execs, exits and changes of UIDs that the kernel's process connector reports.
+ * The connector uses netlink, and needs CAP_NET_ADMIN and the initial PID namespace. */
+
+#include "observe/processes.h"
+
+/* Opens the connector. Returns a non-blocking descriptor, -EPERM (no CAP_NET_ADMIN),
+ * -EPROTONOSUPPORT (not in the kernel), or another negative errno. */
+int proc_connector_open(void);
+
+/* Reads the queued events, at most about 200,000. Instants are `boottime - start_boottime`, from
+ * the time stamps of the events. Returns the number of events, -ENOMEM, or another negative errno.
+ * *lost is raised by one each time that the kernel reports that it dropped events. */
+int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Finds out which pages of which files applications touch when they start. Residency shows this
+ * only for files that nobody has used before: the pages of a shared library that are in memory may
+ * have been read for another application. Therefore the page tables of a process that runs an
+ * application are read some seconds after its start (observe/page-reader.h, observe/mapping.h).
+ * They show pages of mapped files only. Reading them needs CAP_SYS_PTRACE; without it nothing is
+ * found. */
+
+#include "observe/page-reader.h"
+#include "observe/processes.h"
+#include "observe/user-shares.h"
+
+/* The ages at which the pages of a process are read. At the first one most starts are over; at the
+ * second one a start from a slow disk is. */
+#define TOUCHED_EARLY_USEC (3 * USEC_PER_SEC)
+#define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
+
+/* Zeroed is valid: a stage that begins. */
+typedef struct Touched {
+    TouchedFile *files;
+    size_t n, allocated;
+    uint64_t next[2]; /* for each age: the first serial that was not considered */
+} Touched;
+
+void touched_done(Touched *t);
+
+/* Requests the pages of the processes that have reached one of the ages, and takes what was found
+ * since the last call. `runs` are all runs, in rising order of their serials; `now` is on their
+ * clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
+ * process is charged for the time and for the ranges. Returns 0 or -ENOMEM. */
+int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
+                UserShares *shares, usec_t now);

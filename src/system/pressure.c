@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "system/pressure.h"
+
+#include "base/rooted.h"
+#include "base/time-util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "config-paths.h"
+
+#define TEXT_MAX (1U << 20)
+
+/* The control groups of headstart's own units, from units/meson.build. Their I/O is subtracted,
+ * because a replay may still read when the greeter has settled. */
+static const char *const own_groups[] = {HEADSTART_OWN_GROUPS};
+_Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
+
+/* Reads a file of pressure stall information and returns the "total" of its "some" line in
+ * microseconds. The line looks like "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345". */
+static int read_stall(int root_fd, const char *path, uint64_t *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    int r = rooted_read(root_fd, path, TEXT_MAX, &text, NULL);
+    const char *p;
+
+    if (r < 0)
+        return r;
+    if (strncmp(text, "some ", 5) != 0)
+        return -EBADMSG;
+    p = strstr(text, " total=");
+    return p && sscanf(p, " total=%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
+}
+
+/* Returns true for whole disks. The I/O of partitions, loop devices and mapped devices is also
+ * counted on the disk below them. */
+static bool is_disk(int root_fd, const char *name)
+{
+    static const char *const not [] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
+    char path[128];
+    int fd;
+
+    for (size_t i = 0; i < ELEMENTSOF(not ); i++)
+        if (strncmp(name, not [i], strlen(not [i])) == 0)
+            return false;
+    snprintf(path, sizeof(path), "/sys/block/%s/stat", name);
+    fd = rooted_open(root_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Sums the busy time of all disks. */
+static int read_disks(int root_fd, uint64_t *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    uint64_t sum = 0;
+    int r = rooted_read(root_fd, "/proc/diskstats", TEXT_MAX, &text, NULL);
+
+    if (r < 0)
+        return r;
+    for (char *save = NULL, *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+        uint64_t busy_msec;
+        char name[64];
+
+        /* major, minor, name, four fields of reads, four of writes, requests in flight, busy
+         * time */
+        if (sscanf(l, "%*u %*u %63s %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name,
+                   &busy_msec) == 2 &&
+            !strchr(name, '/') && is_disk(root_fd, name))
+            sum += busy_msec * USEC_PER_MSEC;
+    }
+    *ret = sum;
+    return 0;
+}
+
+/* Returns how long tasks of the group waited, in microseconds; 0 if the group does not exist. A new
+ * group of the same name starts at 0. */
+static uint64_t group_stall(int root_fd, const char *group)
+{
+    char path[256];
+    uint64_t stalled;
+
+    snprintf(path, sizeof(path), "%s/io.pressure", group);
+    return read_stall(root_fd, path, &stalled) < 0 ? 0 : stalled;
+}
+
+/* Returns how many bytes the processes of the group have read from disks. Without pressure stall
+ * information, this is the only sign that they read. */
+static uint64_t group_read_bytes(int root_fd, const char *group)
+{
+    _cleanup_free_ char *pids = NULL;
+    char path[256];
+    uint64_t sum = 0;
+
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    if (rooted_read(root_fd, path, TEXT_MAX, &pids, NULL) < 0)
+        return 0;
+    for (char *save = NULL, *p = strtok_r(pids, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
+        _cleanup_free_ char *text = NULL;
+        const char *at;
+        uint64_t n;
+
+        snprintf(path, sizeof(path), "/proc/%.10s/io", p);
+        if (rooted_read(root_fd, path, TEXT_MAX, &text, NULL) < 0)
+            continue;
+        at = strstr(text, "\nread_bytes: ");
+        if (at && sscanf(at, "\nread_bytes: %" SCNu64, &n) == 1)
+            sum += n;
+    }
+    return sum;
+}
+
+int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec)
+{
+    return read_stall(root_fd, "/proc/pressure/io", ret_stalled_usec);
+}
+
+int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
+{
+    uint64_t now, own[PRESSURE_OWN_MAX], ours = 0;
+    int r = pressure_read_total(p->root_fd, &now);
+    bool disks = r < 0;
+
+    /* If pressure stall information is off (psi=0), reading the file fails with EOPNOTSUPP. */
+    if (disks)
+        r = read_disks(p->root_fd, &now);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
+        own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
+        if (own[i] <= p->last_own[i])
+            continue;
+        /* Disk statistics do not say which process kept a disk busy, so the whole time since the
+         * last call counts as zero. */
+        ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
+    }
+    if (p->begun && now > p->last) {
+        uint64_t more = now - p->last;
+
+        p->stalled_usec += more - MIN(more, ours);
+    }
+    p->begun = true;
+    p->last = now;
+    memcpy(p->last_own, own, sizeof(own));
+    *ret_stalled_usec = p->stalled_usec;
+    return 0;
+}
