@@ -3,7 +3,7 @@
 #include "observe/file-pages.h"
 
 #include "base/open.h"
-#include "observe/cachestat.h"
+#include "observe/resident-ranges.h"
 #include "observe/residency.h"
 #include "system/cachestat.h"
 #include "system/disk-call.h"

@@ -3,7 +3,7 @@
 #include "observe/residency.h"
 
 #include "base/clock.h"
-#include "observe/cachestat.h"
+#include "observe/resident-ranges.h"
 #include "system/capability.h"
 
 #include <sys/mman.h>

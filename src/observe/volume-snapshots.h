@@ -6,7 +6,7 @@
  * their metadata elsewhere.
  */
 
-#include "observe/cachestat.h"
+#include "observe/resident-ranges.h"
 #include "volume/volume.h"
 
 /* How long one snapshot of one volume may take: a device of 20 GB takes 2 ms. */

@@ -442,6 +442,12 @@ class Reports(unittest.TestCase):
         self.assertIn("predicted 1.10 s, measured 1.00 s (+10 %)", lines[1])
         self.assertEqual(report.predicted("login", rows, facts), [])
 
+    def test_what_was_learned_from(self):
+        facts = {"installed": {"installed": {"sessions": [{}, {}], "exact": {"boot": 1, "login": 0}}},
+                 "outside": {"boot_s": 2.0}}
+        self.assertEqual(list(report.learned(facts)),
+                         ["installed: learned from 2 sessions; recorded exactly: 1 boot, 0 logins"])
+
     def test_what_was_judged(self):
         j = {"reads": 1160, "mb": 55.2, "covered_reads": 0.975, "covered_bytes": None,
              "pack_mb": 50.0, "waste": 0.08}
@@ -451,6 +457,14 @@ class Reports(unittest.TestCase):
         for words in ("1160 requests", "97.5 % and -", "8.0 % of its 50.0 MB", "40 requests (1.5 MB)"):
             self.assertIn(words, text)
         self.assertNotIn("no pack", " ".join(report.judged("installed", "boot", j, [])))
+
+
+class History(Temporary):
+    def test_exact_recordings_are_counted_by_stage(self):
+        self.assertEqual(installed.exact_recordings(self.directory), {"boot": 0, "login": 0})
+        (self.directory / "history.jsonl").write_text(
+            '{"stage": "boot", "flags": ["exact"]}\n{"stage": "login", "flags": ["control"]}\n')
+        self.assertEqual(installed.exact_recordings(self.directory), {"boot": 1, "login": 0})
 
 
 class Configuration(Temporary):

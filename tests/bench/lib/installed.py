@@ -4,6 +4,7 @@ headstart, except `headstart disable` for the variant that measures a disabled h
 machine's disk keeps what headstart has learned, and the measured runs begin with the contents of
 this disk."""
 
+import json
 import shutil
 import time
 
@@ -29,6 +30,15 @@ def configure(root, name, section="Replay", **settings):
     drop_in = root / "etc/headstart/headstart.conf.d" / f"{name}.conf"
     drop_in.parent.mkdir(parents=True, exist_ok=True)
     drop_in.write_text("".join([f"[{section}]\n", *(f"{key}={value}\n" for key, value in settings.items())]))
+
+
+def exact_recordings(state):
+    """Returns the number of sessions of each stage that were recorded exactly (docs/benefit.md), from the
+    history in this state directory."""
+    history = state / "history.jsonl"
+    sessions = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
+    return {stage: sum(s["stage"] == stage and "exact" in s["flags"] for s in sessions)
+            for stage in ("boot", "login")}
 
 
 class Installed(Variant):
@@ -57,7 +67,7 @@ class Installed(Variant):
         self.bench.disk.save(contents)
         facts = self._teach(contents, automatic)
         self._keep_state(contents)
-        return facts
+        return {**facts, "exact": exact_recordings(self.state(contents))}
 
     def _teach(self, contents, automatic):
         sessions = []

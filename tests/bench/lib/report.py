@@ -136,6 +136,15 @@ def recorded(facts):
             f"learn took {facts['learn_cpu_s']:.2f} s CPU, plan {facts['plan_cpu_s']:.2f} s"]
 
 
+def learned(facts):
+    """Yields, for each disk on which the product has learned, from how many sessions it did."""
+    for variant in facts.values():
+        for contents, own in variant.items():
+            if isinstance(own, dict) and "exact" in own:
+                exact = ", ".join(f"{n} {stage}{'' if n == 1 else 's'}" for stage, n in own["exact"].items())
+                yield f"{contents}: learned from {len(own['sessions'])} sessions; recorded exactly: {exact}"
+
+
 def bound(scenario, rows):
     """Returns lower bounds of the time with any prefetcher, as a dict of seconds. A prefetcher
     needs one sweep over the reads of a cold run, and a boot or login then takes the time of a warm

@@ -2,7 +2,7 @@
 
 /* Tests bisection with a known residency: every subset of few pages, then random ones. */
 
-#include "observe/cachestat.h"
+#include "observe/resident-ranges.h"
 #include "util/range-util.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "observe/cachestat.h"
+#include "observe/resident-ranges.h"
 
 #include "base/clock.h"
 
