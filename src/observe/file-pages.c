@@ -3,8 +3,8 @@
 #include "observe/file-pages.h"
 
 #include "base/open.h"
-#include "observe/resident-ranges.h"
 #include "observe/residency.h"
+#include "observe/resident-ranges.h"
 #include "system/cachestat.h"
 #include "system/disk-call.h"
 
