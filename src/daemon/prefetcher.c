@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Over 500 lines in one file: one object whose events, model and thread share its fields. */
+
 #include "daemon/prefetcher.h"
 
 #include "base/atomic-file.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: the functions stand in the order of the page's sections. */
+
 #include "report/page.h"
 
 #include "report/axis.h"
@@ -40,8 +42,7 @@ static bool gains(const ReportPage *p, Stage s)
     return !p->off[s] && is_gain(&p->benefits[s]);
 }
 
-/* Returns what the times of the stage span. An automatic login is measured together with its boot.
- */
+/* Returns what the times of the stage span. An automatic login is measured with its boot. */
 static const char *measured_words(const ReportPage *p, Stage s)
 {
     return s == STAGE_LOGIN && p->benefits[s].automatic ? "boot with login" : stage_words[s];

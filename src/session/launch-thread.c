@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The thread that replays starts of applications: its events, its slots, and how it ends. */
+/* The thread that replays starts of applications: its events, its slots, and how it ends. Over 500
+ * lines in one file: the functions share one LaunchThread and its lock. */
 
 #include "session/launch-thread.h"
 
