@@ -12,22 +12,68 @@ void touched_done(Touched *t)
     *t = (Touched){0};
 }
 
+/* Returns the first row of the run, or t->n. */
+static size_t first_row(const Touched *t, uint64_t serial)
+{
+    size_t i = 0;
+
+    while (i < t->n && t->files[i].serial != serial)
+        i++;
+    return i;
+}
+
+/* Returns the row of the same run and file from `first` on, or NULL. */
+static TouchedFile *find_row(Touched *t, size_t first, const TouchedFile *f)
+{
+    for (size_t i = first; i < t->n; i++) {
+        TouchedFile *x = &t->files[i];
+
+        if (x->serial == f->serial && x->inode == f->inode && x->dev == f->dev)
+            return x;
+    }
+    return NULL;
+}
+
+/* Moves *f into a row of its own, or adds its ranges to the row of an earlier look. Returns 0 or
+ * -ENOMEM. */
+static int add_file(Touched *t, size_t first, TouchedFile *f)
+{
+    TouchedFile *x = find_row(t, first, f);
+
+    if (x)
+        return range_set_unite(&x->ranges, &f->ranges);
+    CHECK(grow_array(&t->files, &t->allocated, t->n + 1, sizeof(TouchedFile)));
+    t->files[t->n++] = *f;
+    f->ranges = (RangeSet){0};
+    return 0;
+}
+
+/* Returns how many ranges the result would add. */
+static uint64_t count_new(Touched *t, size_t first, const PageResult *p)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const TouchedFile *x = find_row(t, first, &p->files[i]);
+        size_t known = x ? x->ranges.n : 0;
+
+        n += p->files[i].ranges.n - MIN(p->files[i].ranges.n, known);
+    }
+    return n;
+}
+
 /* Charges the user for the result, and adds its files if the user's share has room for them. */
 static int add_result(Touched *t, UserShares *shares, PageResult *p)
 {
     uint16_t user = user_shares_row(shares, p->request.uid);
-    uint64_t n_ranges = 0;
+    size_t first = first_row(t, p->request.serial);
 
-    for (size_t i = 0; i < p->n; i++)
-        n_ranges += p->files[i].ranges.n;
     user_shares_charge(shares, user, SHARED_TOUCHED_USEC, p->took);
-    if (p->n == 0 || !user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES, n_ranges))
+    if (p->n == 0 ||
+        !user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES, count_new(t, first, p)))
         return 0;
-    if (grow_array(&t->files, &t->allocated, t->n + p->n, sizeof(TouchedFile)) < 0)
-        return -ENOMEM;
-    memcpy(&t->files[t->n], p->files, p->n * sizeof(TouchedFile));
-    t->n += p->n;
-    p->n = 0; /* the ranges have a new owner */
+    for (size_t i = 0; i < p->n; i++)
+        CHECK(add_file(t, first, &p->files[i]));
     return 0;
 }
 
@@ -65,16 +111,17 @@ static bool request(PageReader *reader, const ProcessRun *run, UserShares *share
 int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
                 UserShares *shares, usec_t now)
 {
-    static const usec_t ages[] = {TOUCHED_EARLY_USEC, TOUCHED_LATE_USEC};
+    for (size_t k = 0; k < TOUCHED_LOOKS; k++) {
+        usec_t age = TOUCHED_FIRST_USEC + k * TOUCHED_INTERVAL_USEC;
 
-    for (size_t k = 0; k < ELEMENTSOF(ages); k++)
         for (size_t i = process_find_serial(runs, n_runs, t->next[k]);
-             i < n_runs && runs[i].start + ages[k] <= now; i++) {
+             i < n_runs && runs[i].start + age <= now; i++) {
             const ProcessRun *run = &runs[i];
 
             if (is_wanted(run) && !request(reader, run, shares))
                 break;
             t->next[k] = run->serial + 1;
         }
+    }
     return take_results(t, reader, shares);
 }

@@ -12,23 +12,26 @@
 #include "observe/processes.h"
 #include "observe/user-shares.h"
 
-/* The ages at which the pages of a process are read. At the first one most starts are over; at the
- * second one a start from a slow disk is. */
-#define TOUCHED_EARLY_USEC (3 * USEC_PER_SEC)
-#define TOUCHED_LATE_USEC  (10 * USEC_PER_SEC)
+/* The page tables of a process are read when it is TOUCHED_FIRST_USEC old, and then in intervals,
+ * TOUCHED_LOOKS times in all. The last look is shortly before LAUNCH_MAX_USEC, because a start from
+ * a slow disk takes that long. The earlier looks find the pages of an application that its user
+ * closes as soon as it has started. */
+#define TOUCHED_FIRST_USEC    (3 * USEC_PER_SEC)
+#define TOUCHED_INTERVAL_USEC (5 * USEC_PER_SEC)
+#define TOUCHED_LOOKS         6U
 
 /* Zeroed is valid: a stage that begins. */
 typedef struct Touched {
-    TouchedFile *files;
+    TouchedFile *files; /* one for each run and file */
     size_t n, allocated;
-    uint64_t next[2]; /* for each age: the first serial that was not considered */
+    uint64_t next[TOUCHED_LOOKS]; /* for each look: the first serial that was not considered */
 } Touched;
 
 void touched_done(Touched *t);
 
-/* Requests the pages of the processes that have reached one of the ages, and takes what was found
- * since the last call. `runs` are all runs, in rising order of their serials; `now` is on their
- * clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
+/* Requests the pages of the processes that are old enough for their next look, and takes what was
+ * found since the last call. `runs` are all runs, in rising order of their serials; `now` is on
+ * their clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
  * process is charged for the time and for the ranges. Returns 0 or -ENOMEM. */
 int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
                 UserShares *shares, usec_t now);

@@ -562,7 +562,7 @@ plan() {
     as_user /bin/first <"$fifo" &
     reader=$!
     exec 7>"$fifo"
-    sleep 4 # TOUCHED_EARLY_USEC
+    sleep 4 # TOUCHED_FIRST_USEC
     exec 7>&-
     wait "$reader"
     session_stop
@@ -701,7 +701,7 @@ starts_in_memory() {
 }
 
 # touched_after SECONDS COMMAND…: runs the command with the input of this function, which ends so many seconds later for the
-# command. Meanwhile the recorder reads the pages that the command has touched (TOUCHED_EARLY_USEC).
+# command. Meanwhile the recorder reads the pages that the command has touched (TOUCHED_FIRST_USEC).
 touched_after() {
     { cat; sleep "$1"; } | "${@:2}"
 }

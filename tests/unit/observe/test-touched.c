@@ -202,6 +202,23 @@ static const TouchedFile *await_row(Touched *t, PageReader *reader, const Proces
     return f;
 }
 
+/* Calls touched_run() until the row of the run has that page. */
+static void await_page(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
+                       UserShares *shares, usec_t now, uint64_t serial, ino_t inode, uint64_t page)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < 10000 && !found; i++) {
+        const TouchedFile *f = row_of(t, serial, inode);
+
+        assert_int_equal(touched_run(t, reader, runs, n_runs, shares, now), 0);
+        found = f && contains(&f->ranges, page);
+        if (!found)
+            usleep(1000);
+    }
+    assert_true(found);
+}
+
 /* The kernel maps up to 16 pages around the one that is touched, so the file has many. */
 static void pages_of_this_process(void **state)
 {
@@ -214,7 +231,8 @@ static void pages_of_this_process(void **state)
             run_of(6, USEC_PER_SEC, uid),
             run_of(8, 2 * USEC_PER_SEC, uid),
     };
-    const usec_t early = USEC_PER_SEC + TOUCHED_EARLY_USEC, late = USEC_PER_SEC + TOUCHED_LATE_USEC;
+    const usec_t early = USEC_PER_SEC + TOUCHED_FIRST_USEC, late = early + TOUCHED_INTERVAL_USEC,
+                 last = early + (TOUCHED_LOOKS - 1) * TOUCHED_INTERVAL_USEC;
     PageReader *reader = page_reader_new();
     UserShares shares = {0};
     Touched t = {0};
@@ -243,8 +261,15 @@ static void pages_of_this_process(void **state)
     (void)m.map[150 * PAGE];
     f = await_row(&t, reader, runs, ELEMENTSOF(runs), &shares, late, 8, m.st.st_ino);
     assert_true(contains(&f->ranges, 150));
-    for (size_t i = 0; i < t.n; i++)
+    await_page(&t, reader, runs, ELEMENTSOF(runs), &shares, late, 4, m.st.st_ino, 150);
+    (void)m.map[199 * PAGE];
+    await_page(&t, reader, runs, ELEMENTSOF(runs), &shares, last, 4, m.st.st_ino, 199);
+    for (size_t i = 0; i < t.n; i++) {
         assert_true(t.files[i].serial == 4 || t.files[i].serial == 8);
+        for (size_t k = 0; k < i; k++) /* several looks make one row */
+            assert_false(t.files[i].serial == t.files[k].serial &&
+                         t.files[i].inode == t.files[k].inode && t.files[i].dev == t.files[k].dev);
+    }
     assert_true(user_shares_left(&shares, user_shares_row(&shares, uid), SHARED_TOUCHED_RANGES) <
                 user_shares_left(&(UserShares){0}, 1, SHARED_TOUCHED_RANGES));
     touched_done(&t);
