@@ -27,6 +27,8 @@
  * does not need the range loses time: about half of the seek that a needed range saves. */
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
+/* Fewer sessions with a start, each counted by its age, are one. */
+#define LAUNCH_SECOND_SESSIONS 1.5
 
 /* The width of a bin of first use on a disk that seeks, at least, and the number of bins, at most.
  */
@@ -66,10 +68,25 @@ static usec_t choose_bin(const PackContent *c)
     return MAX(LAUNCH_BIN_USEC, longest / LAUNCH_BINS_MAX + 1);
 }
 
+/* Returns in how many boots the start is a control start once. The second start of an application
+ * is always one, unless control sessions are switched off: the first one was recorded before there
+ * was a set, and a control start shows what else the start reads, such as directories in which it
+ * looks for names that do not exist. */
+static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const Benefit *benefit,
+                                 usec_t now)
+{
+    bool second = !l->controlled && l->sessions < LAUNCH_SECOND_SESSIONS;
+
+    return second && p->benefits.control_interval > 0
+                   ? 1
+                   : benefits_control_interval_of_launch(&p->benefits, benefit, now);
+}
+
 /* Compiles the pack of a start. Its ranges are read in bins of first use, and in physical order
  * within a bin, if a device seeks slowly. They are read in order of first use if none does. */
-static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
-                   const Benefit *benefit, void **ret, size_t *ret_size)
+static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunch *l,
+                   const Prediction *prediction, const Benefit *benefit, void **ret,
+                   size_t *ret_size)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
     const PlanParameters parameters = {
@@ -77,7 +94,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
             .min_probability = LAUNCH_PROBABILITY_MIN,
             .isolated_probability = LAUNCH_ISOLATED_PROBABILITY,
-            .control_interval = benefits_control_interval_of_launch(&p->benefits, benefit, now),
+            .control_interval = control_interval(p, l, benefit, now),
             .salt = planning_choose_salt(p, name),
             .now_realtime = now,
             .volatile_since = model_wall_clock(p->model) -
@@ -129,7 +146,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     r = model_predict_launch(sum, l->application, &prediction);
     if (r >= 0) {
         prediction_keep_likeliest(prediction, LAUNCH_FILES_MAX);
-        r = compile(p, uid, name, prediction, &benefit, &bytes, &size);
+        r = compile(p, uid, name, l, prediction, &benefit, &bytes, &size);
     }
     if (r >= 0 && size > LAUNCH_PACK_SIZE_MAX)
         r = -E2BIG;

@@ -239,6 +239,18 @@ static void find_helpers(const ModelStage *s, bool *ret)
     }
 }
 
+/* Returns true if control starts of the application have shown which metadata of the filesystem
+ * (NULL: of any one) they need. */
+static bool is_needed_known(const ModelStage *s, const char *application, const char *uuid)
+{
+    for (size_t i = 0; i < s->n_metadata; i++)
+        if (s->metadata[i].application && s->metadata[i].ranges.n > 0 &&
+            strcmp(s->metadata[i].application, application) == 0 &&
+            (!uuid || strcmp(s->metadata[i].uuid, uuid) == 0))
+            return true;
+    return false;
+}
+
 static int compare_launches(const void *a, const void *b)
 {
     const ModelLaunch *x = a, *y = b;
@@ -255,6 +267,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
     const ModelStage *s = sum->n_stages > 0 ? &sum->stages[0] : &(ModelStage){0};
     _cleanup_free_ ModelLaunch *l = calloc(s->n_applications + 1, sizeof(*l));
     _cleanup_free_ bool *helpers = calloc(s->n_applications + 1, sizeof(*helpers));
+    double one = (double)decayed_sum_weight(sum->clock, sum->halflife_usec);
     size_t n = 0, k = 0;
 
     if (!l || !helpers)
@@ -276,9 +289,10 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             l[n++] = (ModelLaunch){
                     .path = sum->files[a->file].path,
                     .application = i,
-                    .sessions = decayed_sum_value(a->launched),
+                    .sessions = decayed_sum_value(a->launched) / one,
                     .bytes = bytes,
                     .helper = helpers[i],
+                    .controlled = is_needed_known(s, sum->files[a->file].path, NULL),
             };
     }
     if (n > 0)
@@ -288,28 +302,17 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
     return 0;
 }
 
-/* Returns true if control starts of the application have shown which metadata of the filesystem
- * they need. */
-static bool is_needed_known(const ModelStage *s, const char *application, const char *uuid)
-{
-    for (size_t i = 0; i < s->n_metadata; i++)
-        if (s->metadata[i].application && s->metadata[i].ranges.n > 0 &&
-            strcmp(s->metadata[i].application, application) == 0 &&
-            strcmp(s->metadata[i].uuid, uuid) == 0)
-            return true;
-    return false;
-}
-
-/* Lists the metadata that a start of the application may need. 0 or -ENOMEM. */
-static int predict_seen(const ModelStage *s, const char *application, Prediction *p)
+/* Lists the metadata that a start of the application needs, where control starts show it, and what
+ * it may need of the other filesystems. 0 or -ENOMEM. */
+static int predict_metadata(const ModelStage *s, const char *application, Prediction *p)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {
         const ModelMetadata *d = &s->metadata[i];
-        bool known = is_needed_known(s, application, d->uuid);
 
-        if (d->application ? strcmp(d->application, application) != 0 : known)
-            continue;
-        CHECK(model_predict_metadata(d, &p->seen, &p->n_seen, &p->allocated_seen));
+        if (d->application && strcmp(d->application, application) == 0)
+            CHECK(model_predict_metadata(d, &p->metadata, &p->n_metadata, &p->allocated_metadata));
+        else if (!d->application && !is_needed_known(s, application, d->uuid))
+            CHECK(model_predict_metadata(d, &p->seen, &p->n_seen, &p->allocated_seen));
     }
     return 0;
 }
@@ -337,7 +340,7 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
             p->files[p->n_files - 1].touched = u->touched != NULL;
     }
     if (r >= 0 && s->applications[application].file != MODEL_NONE)
-        r = predict_seen(s, sum->files[s->applications[application].file].path, p);
+        r = predict_metadata(s, sum->files[s->applications[application].file].path, p);
     if (r < 0)
         return r;
     p->stage = STAGE_SESSION;

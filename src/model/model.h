@@ -295,11 +295,12 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
 typedef struct ModelLaunch {
     const char *path; /* borrowed from the model of the list */
     uint32_t application;
-    double sessions; /* sum of the sessions in which its start was observed */
+    double sessions; /* in which its start was observed; an older one counts less, a new one 1 */
     uint64_t bytes;  /* of the ranges that at least the share `min_probability` of these sessions
                         needed */
     bool helper;     /* in nearly all of these sessions it was started while another application
                         started, whose start reads its executable, too */
+    bool controlled; /* a control start has shown which metadata it needs */
 } ModelLaunch;
 
 /* Lists the applications whose starts were observed in the only stage of `sum`

@@ -38,9 +38,9 @@ typedef struct Prediction {
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */
     size_t n_metadata, allocated_metadata;
-    PredictedMetadata *seen; /* of a start: what its control starts needed of a filesystem, or, if
-                                none shows this, what any session has read of it. A start needs
-                                no other metadata of a filesystem of which there is some */
+    PredictedMetadata *seen; /* of a start: what any session has read of a filesystem of which no
+                                control start shows what the start needs. A start needs no other
+                                metadata of a filesystem of which there is some */
     size_t n_seen, allocated_seen;
 } Prediction;
 

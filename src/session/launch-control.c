@@ -5,12 +5,15 @@
 #include "base/log.h"
 #include "base/uid.h"
 #include "session/prefetch-hold.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 
 typedef struct Observed {
     LaunchObservation *observation; /* NULL: unused */
-    usec_t due;                     /* of its end, on CLOCK_MONOTONIC */
+    usec_t due;                     /* of its end at the latest, on CLOCK_MONOTONIC */
+    usec_t busy;                    /* when tasks waited for I/O last, on CLOCK_MONOTONIC */
+    usec_t stalled;                 /* how long tasks had waited then; USEC_INFINITY: not known */
     uint64_t accesses;              /* prefetch_accesses() at its begin */
     bool spoilt;
 } Observed;
@@ -104,7 +107,12 @@ void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *
                            const Pack *p, usec_t event)
 {
     Observed *place = may_begin(c, key) ? find_place(c, key) : NULL;
-    Observed o = {.due = event + LAUNCH_HELPER_MAX_USEC, .accesses = prefetch_accesses()};
+    Observed o = {
+            .due = event + LAUNCH_HELPER_MAX_USEC,
+            .busy = event,
+            .stalled = USEC_INFINITY,
+            .accesses = prefetch_accesses(),
+    };
     int r;
 
     if (!place)
@@ -144,19 +152,41 @@ static void end(LaunchControls *c, Observed *o, const VolumeTable *t)
     o->observation = launch_observation_free(o->observation);
 }
 
-usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now)
+/* Returns true if the start is over. */
+static bool is_over(Observed *o, usec_t now, usec_t stalled)
+{
+    if (stalled == USEC_INFINITY)
+        return now >= o->due;
+    if (o->stalled == USEC_INFINITY || stalled > o->stalled + LAUNCH_QUIET_STALL_USEC) {
+        o->stalled = stalled;
+        o->busy = now;
+    }
+    return now >= o->due || now >= o->busy + LAUNCH_GAP_USEC;
+}
+
+usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now, usec_t stalled)
 {
     usec_t next = USEC_INFINITY;
 
     for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++) {
         Observed *o = &c->observed[i];
 
-        if (o->observation && now >= o->due)
+        if (o->observation && is_over(o, now, stalled))
             end(c, o, t);
-        if (o->observation)
-            next = MIN(next, o->due);
+        if (!o->observation)
+            continue;
+        next = MIN(next,
+                   stalled == USEC_INFINITY ? o->due : MIN(o->due, now + LAUNCH_QUIET_LOOK_USEC));
     }
     return next;
+}
+
+bool launch_controls_observe(const LaunchControls *c)
+{
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++)
+        if (c->observed[i].observation)
+            return true;
+    return false;
 }
 
 void launch_controls_take(LaunchControls *c, LaunchUses *ret)

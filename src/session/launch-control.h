@@ -10,6 +10,12 @@
 /* The most control starts that are observed at once. */
 #define LAUNCH_CONTROLS_MAX 4U
 
+/* A start is over when tasks have waited for I/O for no longer than LAUNCH_QUIET_STALL_USEC in
+ * LAUNCH_GAP_USEC (trace/trace.h), or LAUNCH_HELPER_MAX_USEC after it began. What is read after
+ * that is no part of it. */
+#define LAUNCH_QUIET_STALL_USEC (3 * USEC_PER_MSEC)
+#define LAUNCH_QUIET_LOOK_USEC  (500 * USEC_PER_MSEC)
+
 /* How many observations a session begins. It counts those that fail as well, because each of them
  * holds the prefetch thread. */
 #define LAUNCH_BEGUN_MAX 64U
@@ -36,9 +42,14 @@ void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *
 /* A set is being read: what is observed now does not count. */
 void launch_controls_spoil(LaunchControls *c);
 
-/* Ends the observations that are due, and keeps the results of those that count. Returns the time
- * at which the next one is due, or USEC_INFINITY. */
-usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now);
+/* Ends the observations of starts that are over, and keeps the results of those that count.
+ * `stalled`: how long tasks have waited for I/O since the machine started (pressure_read_total());
+ * USEC_INFINITY: not known. Returns the time of the next call, or USEC_INFINITY if nothing is
+ * observed. */
+usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now, usec_t stalled);
+
+/* Returns true if a start is observed. Only the thread that observes may call it. */
+bool launch_controls_observe(const LaunchControls *c);
 
 /* Moves the results to *ret, which the caller frees with launch_uses_done(). */
 void launch_controls_take(LaunchControls *c, LaunchUses *ret);

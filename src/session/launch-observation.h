@@ -2,7 +2,7 @@
 #pragma once
 
 /* Observes what a control start of an application reads: samples the page cache when the
- * application is executed, and again when the start is over, after LAUNCH_HELPER_MAX_USEC. It
+ * application is executed, and again when the start is over (session/launch-control.h). It
  * samples the block devices of all filesystems, for metadata of ext2/3/4, and the files of the
  * launch set.
  *

@@ -19,6 +19,7 @@
 #include "state/launch-packs.h"
 #include "system/cachestat.h"
 #include "system/kernel.h"
+#include "system/pressure.h"
 #include "system/thermal.h"
 #include "system/thread.h"
 
@@ -340,6 +341,18 @@ static int poll_timeout(unsigned n, usec_t observation_due)
     return now < observation_due ? (int)((observation_due - now) / USEC_PER_MSEC) + 1 : 0;
 }
 
+/* Ends the observations of starts that are over. Returns the time of the next call. */
+static usec_t end_observations(LaunchThread *t, usec_t now)
+{
+    usec_t stalled = USEC_INFINITY;
+
+    if (!launch_controls_observe(t->controls))
+        return USEC_INFINITY;
+    if (pressure_read_total(AT_FDCWD, &stalled) < 0)
+        stalled = USEC_INFINITY;
+    return launch_controls_end(t->controls, &t->volumes.table, now, stalled);
+}
+
 static void serve(LaunchThread *t)
 {
     uint64_t overflows = 0;
@@ -377,7 +390,7 @@ static void serve(LaunchThread *t)
             check_due = now + LAUNCH_PRESSURE_USEC;
         n = reap(t);
         if (!stopping)
-            observation_due = launch_controls_end(t->controls, &t->volumes.table, now);
+            observation_due = end_observations(t, now);
     }
 }
 

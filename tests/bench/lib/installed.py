@@ -161,7 +161,6 @@ class InstalledLaunches(Installed):
         disk = self.bench.disk
         disk.fresh(contents)
         configure(disk.root, "launches", "Session", Predict="no", LaunchReplay="yes")
-        configure(disk.root, "control", ControlInterval=0)
         disk.save(contents)
         # headstart learns from a session at the next login.
         lives = [*self.lives, lambda machine: None]
@@ -169,6 +168,10 @@ class InstalledLaunches(Installed):
             self.bench.progress.say(f"session {number} of {len(lives)}, recorded and learned inside the machine",
                                     number - 1, len(lives))
             self._session(contents, automatic, lambda machine: self._live(machine, live, number))
+        # No measured start is a control start. The login before it plans.
+        disk.fresh(contents)
+        configure(disk.root, "control", ControlInterval=0)
+        disk.save(contents)
         return {"sessions": len(lives)}
 
     def _live(self, machine, live, number):

@@ -902,6 +902,7 @@ static void a_start_reads_with_its_helpers(void **state)
     assert_int_equal(n, 2);
     assert_string_equal(l[0].path, "/bin/B");
     assert_int_equal(l[0].bytes, 4 * PAGE); /* opened by B and by its helper C */
+    assert_near(l[0].sessions, 2);
     assert_string_equal(l[1].path, "/bin/C");
     assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
 
@@ -1036,13 +1037,23 @@ static void a_start_needs_what_it_touches(void **state)
             assert_null(portable->stages[i].uses[k].touched);
 }
 
-/* Lists the blocks that the start of the application with that path may need: "1-3,8-9". */
-static const char *seen_of(const Model *m, const char *application)
+static void append_blocks(char text[static 64], const PredictedMetadata *m, size_t n)
+{
+    size_t length = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        length += (size_t)snprintf(text + length, 64 - length, "%s%u-%u", i ? "," : "",
+                                   (unsigned)(m[i].range.offset / PAGE),
+                                   (unsigned)((m[i].range.offset + m[i].range.length) / PAGE));
+}
+
+/* Lists the blocks that the start of the application with that path needs, and those that it may
+ * need: "1-3/8-9". */
+static const char *metadata_of(const Model *m, const char *application)
 {
     static char text[64];
     _cleanup_model_ Model *sum = NULL;
     _cleanup_prediction_ Prediction *p = NULL;
-    size_t length = 0;
     uint32_t i = 0;
 
     assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
@@ -1050,12 +1061,24 @@ static const char *seen_of(const Model *m, const char *application)
         i++;
     assert_int_equal(model_predict_launch(sum, i, &p), 0);
     text[0] = 0;
-    for (size_t k = 0; k < p->n_seen; k++)
-        length += (size_t)snprintf(
-                text + length, sizeof(text) - length, "%s%u-%u", k ? "," : "",
-                (unsigned)(p->seen[k].range.offset / PAGE),
-                (unsigned)((p->seen[k].range.offset + p->seen[k].range.length) / PAGE));
+    append_blocks(text, p->metadata, p->n_metadata);
+    text[strlen(text) + 1] = 0;
+    text[strlen(text)] = '/';
+    append_blocks(text, p->seen, p->n_seen);
     return text;
+}
+
+/* Checks whether control starts have shown what each of the two applications needs. */
+static void assert_controlled(const Model *m, bool a, bool b)
+{
+    _cleanup_model_ Model *sum = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    size_t n;
+
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.1, 0, &l, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(l[i].controlled, strcmp(l[i].path, "/bin/A") == 0 ? a : b);
 }
 
 /* The session without replay reads blocks 0 to 9. Control starts of A need blocks 1 and 2, then 2
@@ -1071,16 +1094,18 @@ static void a_start_needs_the_metadata_of_control_starts(void **state)
     size_t size;
 
     learn(&m, one);
+    assert_controlled(m, false, false);
     t = session_with_starts(T0 + 1, "A>x=0-8 B>y=0-2", starts, 2);
     t->flags |= TRACE_REPLAYED | TRACE_CONTROL;
     need(t, 0, "1-3");
     learn(&m, t);
-    assert_string_equal(seen_of(m, "/bin/A"), "1-3");
-    assert_string_equal(seen_of(m, "/bin/B"), "0-10");
+    assert_string_equal(metadata_of(m, "/bin/A"), "1-3/");
+    assert_string_equal(metadata_of(m, "/bin/B"), "/0-10");
+    assert_controlled(m, true, false);
     t = session_with_starts(T0 + 2, "A>x=0-8 B>y=0-2", starts, 2);
     need(t, 0, "2-3,20-21");
     learn(&m, t);
-    assert_string_equal(seen_of(m, "/bin/A"), "1-2,2-3,20-21");
+    assert_string_equal(metadata_of(m, "/bin/A"), "1-2,2-3,20-21/");
 
     /* The session itself reads what sessions have read. */
     assert_int_equal(model_predict_stage(m, STAGE_SESSION, 1000, &p), 0);
@@ -1091,13 +1116,13 @@ static void a_start_needs_the_metadata_of_control_starts(void **state)
     text = bytes_of(m);
     size = strlen(text);
     assert_int_equal(model_from_json(text, size, &copy, NULL), 0);
-    assert_string_equal(seen_of(copy, "/bin/A"), "1-2,2-3,20-21");
+    assert_string_equal(metadata_of(copy, "/bin/A"), "1-2,2-3,20-21/");
 
     /* They follow the application to a new name, and go with it. */
     to = calloc(copy->n_files, sizeof(*to));
     assert_non_null(to[model_find_file(copy, "/bin/A")] = strdup("/bin/N"));
     assert_int_equal(model_move_files(copy, to), 0);
-    assert_string_equal(seen_of(copy, "/bin/N"), "1-2,2-3,20-21");
+    assert_string_equal(metadata_of(copy, "/bin/N"), "1-2,2-3,20-21/");
     free(TAKE_PTR(to));
     to = calloc(copy->n_files, sizeof(*to));
     to[model_find_file(copy, "/bin/N")] = gone;

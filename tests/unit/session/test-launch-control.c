@@ -38,7 +38,8 @@ static bool is_observed_to_its_end(LaunchControls *c, uint32_t uid, uint64_t app
 
     if (spoilt)
         launch_controls_spoil(c);
-    assert_int_equal(launch_controls_end(c, &no_volumes, USEC_INFINITY), USEC_INFINITY);
+    assert_int_equal(launch_controls_end(c, &no_volumes, USEC_INFINITY, USEC_INFINITY),
+                     USEC_INFINITY);
     return observed;
 }
 
@@ -121,6 +122,58 @@ static void a_session_of_one_user(void **state)
     launch_controls_free(c);
 }
 
+/* Tasks wait for I/O until 4 s after the first start. The second one comes later, and is over
+ * later. */
+static void a_start_ends_when_the_disk_is_quiet(void **state)
+{
+    static const usec_t ms = USEC_PER_MSEC, s = USEC_PER_SEC;
+    LaunchControls *c;
+
+    (void)state;
+    assert_int_equal(launch_controls_new("/", 1000, &c), 0);
+    assert_int_equal(launch_controls_end(c, &no_volumes, s, 0), USEC_INFINITY);
+    assert_false(launch_controls_observe(c));
+    assert_true(is_observed(c, 1000, 7, s));
+    assert_true(launch_controls_observe(c));
+    assert_int_equal(launch_controls_end(c, &no_volumes, s, 70 * ms), s + LAUNCH_QUIET_LOOK_USEC);
+    for (usec_t at = 1; at <= 4; at++)
+        (void)launch_controls_end(c, &no_volumes, (1 + at) * s, (70 + 4 * at) * ms);
+    assert_true(is_observed(c, 1000, 8, 6 * s));
+    (void)launch_controls_end(c, &no_volumes, 6 * s, 88 * ms); /* too little to count */
+    assert_int_equal(launch_controls_n(c), 0);
+    (void)launch_controls_end(c, &no_volumes, 8 * s - 1, 88 * ms);
+    assert_int_equal(launch_controls_n(c), 0);
+    assert_int_equal(launch_controls_end(c, &no_volumes, 8 * s, 88 * ms),
+                     8 * s + LAUNCH_QUIET_LOOK_USEC);
+    assert_int_equal(launch_controls_n(c), 1);
+    assert_int_equal(launch_controls_end(c, &no_volumes, 9 * s, 88 * ms), USEC_INFINITY);
+    assert_int_equal(launch_controls_n(c), 2);
+    assert_false(launch_controls_observe(c));
+    launch_controls_free(c);
+}
+
+/* On a machine whose disks are never quiet, or without pressure stall information, a start ends
+ * when its time is over. */
+static void a_start_ends_after_its_time(void **state)
+{
+    static const usec_t s = USEC_PER_SEC;
+    LaunchControls *c;
+
+    (void)state;
+    assert_int_equal(launch_controls_new("/", 1000, &c), 0);
+    assert_true(is_observed(c, 1000, 7, s));
+    for (usec_t at = 1; at < 30; at++)
+        (void)launch_controls_end(c, &no_volumes, (1 + at) * s, at * s);
+    assert_int_equal(launch_controls_n(c), 0);
+    assert_int_equal(launch_controls_end(c, &no_volumes, 31 * s, 30 * s), USEC_INFINITY);
+    assert_int_equal(launch_controls_n(c), 1);
+    assert_true(is_observed(c, 1000, 8, s));
+    assert_int_equal(launch_controls_end(c, &no_volumes, 31 * s - 1, USEC_INFINITY), 31 * s);
+    assert_int_equal(launch_controls_end(c, &no_volumes, 31 * s, USEC_INFINITY), USEC_INFINITY);
+    assert_int_equal(launch_controls_n(c), 2);
+    launch_controls_free(c);
+}
+
 #define RANGES 500000U
 
 /* A pack of one file that lies backwards on the device. */
@@ -159,6 +212,8 @@ int main(void)
             cmocka_unit_test(each_user_has_a_part_of_the_results),
             cmocka_unit_test(starts_that_do_not_count_are_bounded),
             cmocka_unit_test(a_session_of_one_user),
+            cmocka_unit_test(a_start_ends_when_the_disk_is_quiet),
+            cmocka_unit_test(a_start_ends_after_its_time),
             cmocka_unit_test(a_fragmented_file_takes_no_time),
     };
 
