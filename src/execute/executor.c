@@ -394,10 +394,9 @@ static void drop_left_out(Replay *x, StreamQueue *q)
 }
 
 /* Begins a leg. Returns false if it has no operations. */
-static bool begin_leg(Replay *x, Leg leg, uint64_t *head)
+static bool begin_leg(Replay *x, Leg leg)
 {
     StreamQueue *q = &x->queues[0];
-    Operation *o = x->list.operations;
     bool any;
 
     lock(x);
@@ -406,11 +405,6 @@ static bool begin_leg(Replay *x, Leg leg, uint64_t *head)
     x->leg = leg;
     q->leg = find_end(x, q, leg);
     any = q->next < q->leg;
-    if (any && leg == LEG_DATA)
-        (void)operations_nearest_first(x->pack, x->mounted.facts, o + q->next, q->leg - q->next,
-                                       *head);
-    if (any && (leg == LEG_DATA || leg == LEG_EXECUTABLE))
-        *head = operation_place(x->pack, x->mounted.facts, &o[q->leg - 1]);
     q->surveyed = q->next;
     x->drains = leg == LEG_DATA && q->leg < q->end;
     unlock(x);
@@ -423,9 +417,8 @@ static bool begin_leg(Replay *x, Leg leg, uint64_t *head)
  * - metadata, which the opens need;
  * - a survey: several workers open the files and find out which data are missing, so that an open
  *   that waits for the disk delays no other;
- * - the data of each bin of first use: one worker sweeps over what is missing, from the place where
- *   the head of the disk is, and joins neighbours. The application needs about the same data at
- *   that time, so that its own reads do not move the head far away;
+ * - the data of each bin of first use: one worker sweeps upwards over what is missing, and joins
+ *   neighbours;
  * - files without data, which are only opened.
  *
  * Only a worker that is alone requests neighbours upwards. A disk that has the requests of several
@@ -440,14 +433,13 @@ static int run_legs(Replay *x, uint32_t descriptors)
             {LEG_EXECUTABLE, 1}, {LEG_METADATA, 1},     {LEG_SURVEY, UINT_MAX},
             {LEG_DATA, 1},       {LEG_OPENS, UINT_MAX},
     };
-    uint64_t head = 0;
     int r = 0;
 
     x->needs = calloc((size_t)le32toh(x->pack->header->n_data) + 1, sizeof(Need));
     if (!x->needs)
         return -ENOMEM;
     for (size_t i = 0; i < ELEMENTSOF(legs); i++)
-        while (r >= 0 && begin_leg(x, legs[i].leg, &head)) {
+        while (r >= 0 && begin_leg(x, legs[i].leg)) {
             r = run_workers(x, descriptors, legs[i].workers);
             if (legs[i].leg != LEG_DATA)
                 break;

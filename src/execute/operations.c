@@ -340,60 +340,6 @@ size_t operations_of_bin(const Pack *p, const Operation *operations, size_t n)
     return i;
 }
 
-/* Returns the end of the cluster that begins with operation `i`: of the operations whose places
- * are so close that the head of a disk reads over the gaps. */
-static size_t cluster_end(const Pack *p, const VolumeFacts *facts, const Operation *o, size_t i,
-                          size_t n)
-{
-    for (; i + 1 < n; i++) {
-        uint64_t offset, length, place = operation_place(p, facts, &o[i]),
-                                 next = operation_place(p, facts, &o[i + 1]);
-
-        operation_range(p, &o[i], &offset, &length);
-        if (place == PACK_PHYSICAL_UNKNOWN || next == PACK_PHYSICAL_UNKNOWN ||
-            next - place > length + OPERATION_CLUSTER_GAP)
-            break;
-    }
-    return i + 1;
-}
-
-int operations_nearest_first(const Pack *p, const VolumeFacts *facts, Operation *operations,
-                             size_t n, uint64_t head)
-{
-    _cleanup_free_ Operation *sorted = reallocarray(NULL, n + 1, sizeof(Operation));
-    _cleanup_free_ size_t *begins = reallocarray(NULL, n + 1, sizeof(size_t));
-    size_t n_clusters = 0, below = 0, above, at = 0;
-
-    if (!sorted || !begins)
-        return -ENOMEM;
-    memcpy(sorted, operations, n * sizeof(Operation));
-    for (size_t i = 0; i < n; i = cluster_end(p, facts, sorted, i, n)) {
-        if (operation_place(p, facts, &sorted[i]) < head)
-            below = n_clusters + 1;
-        begins[n_clusters++] = i;
-    }
-    begins[n_clusters] = n;
-    /* The clusters from `below` to `above` are done. */
-    for (above = below; below > 0 || above < n_clusters;) {
-        uint64_t down = below > 0 ? operation_place(p, facts, &sorted[begins[below - 1]]) : 0,
-                 up = above < n_clusters ? operation_place(p, facts, &sorted[begins[above]])
-                                         : UINT64_MAX;
-        size_t next =
-                below == 0 || (above < n_clusters && up - MIN(up, head) <= head - MIN(head, down))
-                        ? above++
-                        : --below;
-        size_t length = begins[next + 1] - begins[next];
-        uint64_t offset, bytes;
-
-        memcpy(operations + at, sorted + begins[next], length * sizeof(Operation));
-        at += length;
-        head = operation_place(p, facts, &operations[at - 1]);
-        operation_range(p, &operations[at - 1], &offset, &bytes);
-        head += head == PACK_PHYSICAL_UNKNOWN ? 0 : bytes;
-    }
-    return 0;
-}
-
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)
 {
     const PackHeader *h = p->header;

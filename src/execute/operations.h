@@ -113,17 +113,6 @@ size_t operations_of_file(const Pack *p, const Operation *operations, size_t n, 
  * A pack without bins has one. */
 size_t operations_of_bin(const Pack *p, const Operation *operations, size_t n);
 
-/* The longest gap ahead of its head that a disk reads over instead of seeking. */
-#define OPERATION_CLUSTER_GAP (UINT64_C(256) * 1024)
-
-/* Puts n operations on data that are sorted by place into the order in which a disk reads them
- * whose head is at `head`: the nearest cluster first, then what is nearest to its end. A cluster is
- * read upwards, because a disk that reads neighbours downwards waits most of a rotation between two
- * of them. Its operations are at most OPERATION_CLUSTER_GAP apart. Returns 0, or -ENOMEM with the
- * operations unchanged. */
-int operations_nearest_first(const Pack *p, const VolumeFacts *facts, Operation *operations,
-                             size_t n, uint64_t head);
-
 /* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
  * physical position. Returns 0, or -ENOMEM with the operations unchanged. */
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,

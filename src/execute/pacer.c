@@ -45,6 +45,5 @@ void pacer_completed(Pacer *p, uint64_t bytes)
     if (p->n_before > 0)
         p->n_before--;
     else
-        p->allowed_requests =
-                (uint32_t)MIN((uint64_t)p->allowed_requests * 2, (uint64_t)p->window_requests);
+        p->allowed_requests = p->window_requests;
 }

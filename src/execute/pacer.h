@@ -7,14 +7,14 @@
  * the request that is nearest to its head. If the head stands behind the sweep and many requests
  * arrive at once, the disk therefore begins with the last of them and sweeps backwards, where each
  * request costs a rotation. So the first request of a sweep is alone: it brings the head to the
- * beginning. After it the window doubles with each completed request until it has its full size. */
+ * beginning. When it is completed, the window has its full size. */
 
 #include "base/macros.h"
 
 typedef struct Pacer {
     uint64_t window_bytes;     /* limits of the requests in flight */
     uint32_t window_requests;  /* at least 1 */
-    uint32_t allowed_requests; /* at most window_requests; less at the beginning of a sweep */
+    uint32_t allowed_requests; /* window_requests; 1 at the beginning of a sweep */
     uint32_t n_before;         /* requests in flight that were submitted before the sweep */
     uint64_t in_flight_bytes;
     uint32_t in_flight_requests;

@@ -368,46 +368,6 @@ static void test_legs(void **state _unused_)
     expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", "0 4");
 }
 
-/* The order in which a disk with its head at `head` reads data at these places, each of 4 KiB, is
- * that of `expected`: numbers of data. */
-static void expect_nearest(uint64_t head, const char *expected)
-{
-    static const Given far = {
-            .class = DEVICE_CLASS_HDD,
-            .files = {{.path = (char *)"f", .inode = 11, .size_bytes = 1 << 20}},
-            .n_files = 1,
-            .data = {DATA(0, 0, 4096, 10 << 20, 0, 1),
-                     DATA(0, 8192, 4096, (10 << 20) + 65536, 0, 1),
-                     DATA(0, 16384, 4096, (10 << 20) + 4096 + 65536 + OPERATION_CLUSTER_GAP, 0, 1),
-                     DATA(0, 24576, 4096, 30 << 20, 0, 1), DATA(0, 32768, 4096, 60 << 20, 0, 1),
-                     DATA(0, 40960, 4096, UNKNOWN, 0, 1)},
-            .n_data = 6,
-    };
-    Pack p = make(&far, 1);
-    Operation o[6];
-    char text[32] = "";
-
-    for (uint32_t i = 0; i < ELEMENTSOF(o); i++)
-        o[i] = (Operation){OPERATION_DATA, 0, i};
-    assert_int_equal(operations_nearest_first(&p, here, o, ELEMENTSOF(o), head), 0);
-    for (size_t i = 0; i < ELEMENTSOF(o); i++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%" PRIu32, o[i].index);
-    assert_string_equal(text, expected);
-    assert_int_equal(operations_nearest_first(&p, here, o, 0, head), 0);
-}
-
-/* The head goes to the nearest cluster, and reads the cluster upwards. Data of unknown place comes
- * last. */
-static void test_nearest(void **state _unused_)
-{
-    expect_nearest(0, "012345");
-    expect_nearest(9 << 20, "012345");
-    expect_nearest(25 << 20, "301245");
-    expect_nearest(40 << 20, "301245");
-    expect_nearest(50 << 20, "430125");
-    expect_nearest(100 << 20, "430125");
-}
-
 /* More than two workers run only if opens read from the disk. */
 static void test_workers(void **state _unused_)
 {
@@ -638,7 +598,6 @@ int main(void)
             cmocka_unit_test_teardown(test_engines, drop),
             cmocka_unit_test_teardown(test_executable, drop),
             cmocka_unit_test_teardown(test_legs, drop),
-            cmocka_unit_test_teardown(test_nearest, drop),
             cmocka_unit_test_teardown(test_workers, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
