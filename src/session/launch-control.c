@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/uid.h"
 #include "session/prefetch-hold.h"
-#include "trace/trace.h"
 
 #include <pthread.h>
 
@@ -161,7 +160,7 @@ static bool is_over(Observed *o, usec_t now, usec_t stalled)
         o->stalled = stalled;
         o->busy = now;
     }
-    return now >= o->due || now >= o->busy + LAUNCH_GAP_USEC;
+    return now >= o->due || now >= o->busy + LAUNCH_QUIET_USEC;
 }
 
 usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now, usec_t stalled)

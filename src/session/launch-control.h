@@ -10,9 +10,10 @@
 /* The most control starts that are observed at once. */
 #define LAUNCH_CONTROLS_MAX 4U
 
-/* A start is over when tasks have waited for I/O for no longer than LAUNCH_QUIET_STALL_USEC in
- * LAUNCH_GAP_USEC (trace/trace.h), or LAUNCH_HELPER_MAX_USEC after it began. What is read after
- * that is no part of it. */
+/* A start is over when tasks have waited for I/O for at most LAUNCH_QUIET_STALL_USEC in
+ * LAUNCH_QUIET_USEC, or LAUNCH_HELPER_MAX_USEC after it began. What is read after that is no part
+ * of it. */
+#define LAUNCH_QUIET_USEC       (3 * USEC_PER_SEC)
 #define LAUNCH_QUIET_STALL_USEC (3 * USEC_PER_MSEC)
 #define LAUNCH_QUIET_LOOK_USEC  (500 * USEC_PER_MSEC)
 
