@@ -162,6 +162,18 @@ set_is_read() {
     return 1
 }
 
+# planned_controls N: plans. The sets of a user say that the start is a control start in one of N boots; 0: in none.
+planned_controls() {
+    local pack n=0
+    HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plan --quiet
+    for pack in "$HS_STATE"/launch@*.pack; do
+        "$HEADSTART" show --json=short "$pack" | jq -e --argjson n "$1" '.control_interval == $n'
+        n=$((n + 1))
+    done
+    [ "$n" -gt 0 ]
+}
+
+# The second recorded start of an application is a control start, unless control sessions are switched off.
 @test "the history of starts says when a launch set was replayed, and plot draws what the replay read" {
     local id f files
     hs_programs cat
@@ -189,9 +201,10 @@ set_is_read() {
         fake state $id closing
         now_says "Waiting for a login"
         fake gone $id
-        [ $id -eq 3 ] || for f in learn plan; do
-            HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" $f --quiet
-        done
+        [ $id -eq 3 ] || HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" learn --quiet
+        [ $id -eq 3 ] || planned_controls 1
+        printf '[Replay]\nControlInterval=0\n' >>"$HS_MNT/etc/headstart/headstart.conf"
+        [ $id -eq 3 ] || planned_controls 0
     done
     recorder_stop
     cat "$HS_STATE/launches.jsonl"
