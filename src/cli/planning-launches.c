@@ -27,7 +27,7 @@
  * does not need the range loses time: about half of the seek that a needed range saves. */
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
-/* Fewer sessions with a start, each counted by its age, are one. */
+/* With fewer sessions than this, older ones counting less, the next start is the second one. */
 #define LAUNCH_SECOND_SESSIONS 1.5
 
 /* The width of a bin of first use on a disk that seeks, at least, and the number of bins, at most.
