@@ -5,6 +5,7 @@
 #include "base/rooted.h"
 #include "config/config.h"
 #include "measure/launch-benefit.h"
+#include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/state.h"
 #include "state/trace-store.h"
@@ -79,14 +80,17 @@ static const char *word_of(PolicyReason r)
     return (int)r < 0 ? "" : policy_reason_to_string(r);
 }
 
-/* Returns the reason of LaunchReplay=no. Lines of the configuration that cannot be used are
- * reported by others. */
-static const char *read_launch_off(int system_fd)
+/* Returns why no start is replayed. Lines of the configuration that cannot be used are reported by
+ * others. */
+static const char *read_launch_off(int system_fd, int state_fd)
 {
     Config c = config_default();
+    PolicyReason off = POLICY_REASON_CONFIGURED;
 
     (void)config_load(system_fd, NULL, NULL, &c, NULL);
-    return word_of(c.launch_replay ? _POLICY_REASON_INVALID : POLICY_REASON_CONFIGURED);
+    if (c.launch_replay != LAUNCH_MODE_NO)
+        (void)launch_packs_are_replayed(state_fd, &off);
+    return word_of(off);
 }
 
 static const char *state_name(int state_fd, bool enabled)
@@ -134,7 +138,7 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
         s.boot.off_reason = word_of(packs_off_reason(fd, STAGE_BOOT, UID_INVALID));
         s.login.off_reason = word_of(packs_off_reason(fd, STAGE_LOGIN, UID_INVALID));
     }
-    s.launch.off_reason = read_launch_off(system_fd);
+    s.launch.off_reason = read_launch_off(system_fd, fd);
     *ret = s;
     return 0;
 }

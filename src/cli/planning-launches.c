@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cli/planning.h"
 #include "model/ownership.h"
+#include "plan/plan-predict.h"
 #include "session/cycle.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
@@ -82,11 +83,28 @@ static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const 
                    : benefits_control_interval_of_launch(&p->benefits, benefit, now);
 }
 
+/* Chooses the policy of the set of `application`. A measurement outweighs a prediction. Returns 0
+ * or -ENOMEM. */
+static int choose_policy(const Planning *p, const PlanParameters *parameters,
+                         const char *application, const Prediction *in_memory, bool harmful,
+                         PackContent *c)
+{
+    const LaunchHistory *h = &p->launches;
+
+    c->policy = harmful ? POLICY_OFF : POLICY_CONCURRENT;
+    c->reason = harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_CONFIGURED;
+    if (harmful || p->c->config.launch_replay != LAUNCH_MODE_AUTO)
+        return 0;
+    return plan_predict_start(
+            &p->volumes, parameters, in_memory,
+            launch_benefits_unreplayed_usec(&h->benefits, &h->records, application), c);
+}
+
 /* Compiles the pack of a start. Its ranges are read in bins of first use, and in physical order
  * within a bin, if a device seeks slowly. They are read in order of first use if none does. */
 static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunch *l,
-                   const Prediction *prediction, const Benefit *benefit, void **ret,
-                   size_t *ret_size)
+                   const Prediction *prediction, const Prediction *in_memory,
+                   const Benefit *benefit, void **ret, size_t *ret_size)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
     const PlanParameters parameters = {
@@ -104,7 +122,6 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
     };
     _cleanup_located_plan_ LocatedPlan *located = NULL;
     _cleanup_pack_content_ PackContent *content = NULL;
-    bool harmful = benefit_is_harmful(benefit, uid);
     int r;
 
     r = plan_locate(prediction, p->root, &p->volumes, uid == UID_INVALID ? OWNERSHIP_ANYBODY : uid,
@@ -113,9 +130,11 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)
         return r;
-    content->policy = harmful ? POLICY_OFF : POLICY_CONCURRENT;
-    content->reason = harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_FASTEST;
     content->bin_usec = seeks_slowly(content) ? choose_bin(content) : 0;
+    r = choose_policy(p, &parameters, l->path, in_memory, benefit_is_harmful(benefit, uid),
+                      content);
+    if (r < 0)
+        return r;
     return pack_write(content, ret, ret_size);
 }
 
@@ -132,7 +151,8 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
 
 /* Makes the pack of one application. If the pack cannot be made, the old one stays. Returns 0,
  * or an error that was reported and holds for all packs. */
-static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
+static int make_pack(Planning *p, const Model *sum, const Prediction *in_memory, uint32_t uid,
+                     const ModelLaunch *l, Written *w)
 {
     _cleanup_prediction_ Prediction *prediction = NULL;
     char name[LAUNCH_PACK_NAME_MAX];
@@ -146,7 +166,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     r = model_predict_launch(sum, l->application, &prediction);
     if (r >= 0) {
         prediction_keep_likeliest(prediction, LAUNCH_FILES_MAX);
-        r = compile(p, uid, name, l, prediction, &benefit, &bytes, &size);
+        r = compile(p, uid, name, l, prediction, in_memory, &benefit, &bytes, &size);
     }
     if (r >= 0 && size > LAUNCH_PACK_SIZE_MAX)
         r = -E2BIG;
@@ -160,17 +180,36 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     return r < 0 ? cli_error(r, "cannot plan the starts of applications: %m") : 0;
 }
 
+/* Predicts what is in memory when an application of the user starts: what the boot and the login
+ * read. Returns 0 or -ENOMEM. */
+static int predict_in_memory(const Planning *p, uint32_t uid, Prediction **ret)
+{
+    _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+    int r = model_predict_stage(p->model, STAGE_BOOT, UID_INVALID, &boot);
+
+    if (r >= 0)
+        r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
+    if (r >= 0)
+        r = prediction_append(boot, login, 0);
+    if (r >= 0)
+        *ret = TAKE_PTR(boot);
+    return r;
+}
+
 /* Makes the packs of one user's applications, or the packs for all users (`uid` UID_INVALID).
  * Returns 0, or an error that was reported. */
 static int make_packs(Planning *p, uint32_t uid, Written *w)
 {
     const Config *c = &p->c->config;
     _cleanup_model_ Model *sum = NULL;
+    _cleanup_prediction_ Prediction *in_memory = NULL;
     _cleanup_free_ ModelLaunch *l = NULL;
     size_t n = 0, n_made = 0;
     int r;
 
     r = model_sum_stages(p->model, 1U << STAGE_SESSION, uid, &sum);
+    if (r >= 0)
+        r = predict_in_memory(p, uid, &in_memory);
     if (r >= 0)
         r = model_list_launches(sum, LAUNCH_PROBABILITY_MIN, c->min_size_bytes, &l, &n);
     if (r < 0)
@@ -179,7 +218,7 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
         progress_update(&p->progress, p->n_tried * SHARES + i * SHARES / n, p->n_to_try * SHARES);
         if (cycle_excludes(c->exclude, l[i].path))
             continue;
-        r = make_pack(p, sum, uid, &l[i], w);
+        r = make_pack(p, sum, in_memory, uid, &l[i], w);
         n_made++;
     }
     p->n_tried++;
@@ -207,7 +246,7 @@ int planning_make_launch_packs(Planning *p)
     Written w = {0};
     int r = 0;
 
-    if (p->model && p->c->config.launch_replay) {
+    if (p->model && p->c->config.launch_replay != LAUNCH_MODE_NO) {
         p->n_tried = 0;
         p->n_to_try = 1;
         for (size_t i = 0; i < p->model->n_stages; i++)

@@ -25,6 +25,7 @@ Config config_default(void)
             .predict = true,
             .scan = true,
             .battery = false,
+            .launch_replay = LAUNCH_MODE_AUTO,
             .min_size_bytes = 2000000,
             .save_interval_usec = USEC_PER_HOUR,
             .session_budget = BUDGET_PARAMETERS_DEFAULT,
@@ -76,6 +77,7 @@ typedef enum KeyType {
     KEY_BYTES,    /* uint64_t */
     KEY_CONTROL,  /* uint32_t */
     KEY_BOOLEAN,  /* bool */
+    KEY_LAUNCH,   /* LaunchMode */
     KEY_PERCENT,  /* int */
     KEY_SHARE,    /* int: a percentage that is not negative */
     KEY_BUDGET,   /* BudgetParameters */
@@ -113,7 +115,7 @@ static const struct {
         {"Session", "MaximumWaste", KEY_SHARE, FIELD(maximum_waste_percent)},
         {"Session", "Exclude", KEY_PREFIXES, FIELD(exclude)},
         {"Session", "Battery", KEY_BOOLEAN, FIELD(battery)},
-        {"Session", "LaunchReplay", KEY_BOOLEAN, FIELD(launch_replay)},
+        {"Session", "LaunchReplay", KEY_LAUNCH, FIELD(launch_replay)},
         {"Session", "SaveInterval", KEY_TIMESPAN, FIELD(save_interval_usec), 60 * USEC_PER_SEC,
          USEC_INFINITY, "neither a time span of at least 1min nor infinity"},
 };
@@ -122,6 +124,7 @@ static_assert(ELEMENTSOF(keys) == CONFIG_KEYS, "config.h counts the keys");
 static const char *const reasons[] = {
         [KEY_BYTES] = "not a number of bytes (as in 2M)",
         [KEY_BOOLEAN] = "neither yes nor no",
+        [KEY_LAUNCH] = "none of auto, yes, no",
         [KEY_PERCENT] = "not a percentage from -100% to 100%",
         [KEY_SHARE] = "not a percentage from 0% to 100%",
         [KEY_CONTROL] = "neither auto nor a number of sessions",
@@ -195,6 +198,21 @@ static int parse_share(const char *value, int *ret)
     return 0;
 }
 
+static int parse_launch_mode(const char *value, LaunchMode *ret)
+{
+    bool yes;
+    int r;
+
+    if (strcmp(value, "auto") == 0) {
+        *ret = LAUNCH_MODE_AUTO;
+        return 0;
+    }
+    r = parse_boolean(value, &yes);
+    if (r >= 0)
+        *ret = yes ? LAUNCH_MODE_YES : LAUNCH_MODE_NO;
+    return r;
+}
+
 static int set_field(Config *c, size_t index, const char *value)
 {
     void *field = (char *)c + keys[index].offset;
@@ -216,6 +234,8 @@ static int set_field(Config *c, size_t index, const char *value)
         return parse_bytes(value, field);
     case KEY_BOOLEAN:
         return parse_boolean(value, field);
+    case KEY_LAUNCH:
+        return parse_launch_mode(value, field);
     case KEY_PERCENT:
         return parse_percent(value, field);
     case KEY_SHARE:
@@ -304,6 +324,15 @@ char *config_format(const Config *c, size_t index)
     case KEY_BOOLEAN:
         n = asprintf(&text, "%s", *(const bool *)field ? "yes" : "no");
         break;
+    case KEY_LAUNCH: {
+        LaunchMode m = *(const LaunchMode *)field;
+
+        n = asprintf(&text, "%s",
+                     m == LAUNCH_MODE_AUTO ? "auto"
+                     : m == LAUNCH_MODE_NO ? "no"
+                                           : "yes");
+        break;
+    }
     case KEY_PERCENT:
     case KEY_SHARE:
         n = asprintf(&text, "%d%%", *(const int *)field);

@@ -31,6 +31,13 @@
 
 #define CONFIG_CONTROL_AUTO UINT32_MAX
 
+/* LaunchReplay= */
+typedef enum LaunchMode {
+    LAUNCH_MODE_NO,
+    LAUNCH_MODE_YES,  /* the launch set of each application that starts is read */
+    LAUNCH_MODE_AUTO, /* the same, for applications that are predicted to gain */
+} LaunchMode;
+
 typedef struct Config {
     /* [Model] */
     usec_t halflife_usec; /* an observation of this age counts half (thesis 4.4); > 0 */
@@ -48,7 +55,7 @@ typedef struct Config {
     bool predict;
     bool scan;
     bool battery;
-    bool launch_replay;               /* replay the launch set of an application that starts */
+    LaunchMode launch_replay;
     uint64_t min_size_bytes;          /* applications that use fewer bytes are ignored */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */

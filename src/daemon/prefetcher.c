@@ -13,6 +13,7 @@
 #include "session/launch-thread.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
+#include "state/launch-packs.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>
@@ -34,7 +35,7 @@ struct Prefetcher {
     Config config;
     Cycle *cycle;
     PrefetchThread *thread;
-    LaunchThread *launches; /* NULL: LaunchReplay=no, or executions cannot be watched */
+    LaunchThread *launches; /* NULL: starts are not replayed, or executions cannot be watched */
     usec_t decided_at, saved_at;
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
@@ -286,8 +287,20 @@ static void on_application(void *arg, const RecordedApplication *a)
         schedule(p, MAX(t.at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
 }
 
-/* Starts or stops launch replay, as the configuration says. If that fails, the session continues
- * without it. */
+/* Returns true if starts of applications are to be replayed. With LaunchReplay=auto executions are
+ * watched only if an application is predicted to gain. */
+static bool wants_launches(const Prefetcher *p)
+{
+    _cleanup_close_ int state_fd = -EBADF;
+
+    if (p->config.launch_replay != LAUNCH_MODE_AUTO)
+        return p->config.launch_replay == LAUNCH_MODE_YES;
+    state_fd = open(p->o.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return state_fd >= 0 && launch_packs_are_replayed(state_fd, NULL);
+}
+
+/* Starts or stops launch replay, as the configuration and the launch sets say. If that fails, the
+ * session continues without it. */
 static void update_launches(Prefetcher *p)
 {
     const LaunchOptions o = {
@@ -296,11 +309,12 @@ static void update_launches(Prefetcher *p)
             .uid = p->uid,
             .maximum_pressure = cycle_parameters(&p->config).maximum_pressure,
     };
+    bool wanted = wants_launches(p);
     int r;
 
-    if (!p->config.launch_replay)
+    if (!wanted)
         p->launches = launch_thread_free(p->launches);
-    if (!p->config.launch_replay || p->launches)
+    if (!wanted || p->launches)
         return;
     r = launch_thread_new(&o, &p->launches);
     if (r < 0)

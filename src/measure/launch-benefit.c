@@ -210,3 +210,29 @@ Benefit launch_benefits_find(const LaunchBenefits *b, const char *application)
             return b->items[i].benefit;
     return (Benefit){.policy = _POLICY_INVALID};
 }
+
+/* The most starts whose median is computed. */
+#define UNREPLAYED_MAX 15U
+
+static int compare_usec(const void *a, const void *b)
+{
+    usec_t x = *(const usec_t *)a, y = *(const usec_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+usec_t launch_benefits_unreplayed_usec(const LaunchBenefits *b, const LaunchRecords *l,
+                                       const char *application)
+{
+    usec_t took[UNREPLAYED_MAX];
+    size_t n = 0;
+
+    for (size_t i = l->n; i-- > 0 && n < UNREPLAYED_MAX;)
+        if (l->items[i].replayed != LAUNCH_REPLAYED && b->exclusions[i] != LAUNCH_EXCLUSION_AGAIN &&
+            strcmp(l->items[i].application, application) == 0)
+            took[n++] = l->items[i].took_usec;
+    if (n == 0)
+        return 0;
+    qsort(took, n, sizeof(*took), compare_usec);
+    return took[n / 2];
+}

@@ -60,6 +60,48 @@ void prediction_keep_likeliest(Prediction *p, size_t n)
         qsort(p->files, n, sizeof(PredictedFile), compare_paths);
 }
 
+/* Returns the index of the first file whose path is not less than `path`. */
+static size_t lower_bound(const Prediction *p, const char *path)
+{
+    size_t low = 0, high = p->n_files;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(p->files[middle].path, path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint64_t overlap(Range range, const PredictedRange *m)
+{
+    uint64_t begin = MAX(range.offset, m->offset);
+    uint64_t end = MIN(range.offset + range.length, m->offset + m->length);
+
+    return begin < end ? end - begin : 0;
+}
+
+uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range range,
+                                 double min_probability)
+{
+    uint64_t most = 0;
+
+    for (size_t i = lower_bound(p, path); i < p->n_files && strcmp(p->files[i].path, path) == 0;
+         i++) {
+        const PredictedFile *f = &p->files[i];
+        uint64_t bytes = 0;
+
+        for (size_t k = 0; k < f->n_maps; k++)
+            if (f->probability * f->maps[k].probability >= min_probability)
+                bytes += overlap(range, &f->maps[k]);
+        most = MAX(most, bytes);
+    }
+    return most;
+}
+
 static bool has_observed_metadata(const Prediction *p)
 {
     for (size_t i = 0; i < p->n_metadata; i++)

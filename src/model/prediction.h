@@ -52,6 +52,11 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
+/* Returns how many bytes of that range of the file are in ranges that are needed with at least this
+ * probability. The files of `p` are sorted by path. */
+uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range range,
+                                 double min_probability);
+
 /* Adds `more`, the prediction of a stage that begins the time `after` later than the stage of `p`.
  * The first use of each added file is shifted by `after`. The times `ready` and `stalled` are
  * combined if both predictions know `ready`. If one of them does not, both times become unknown

@@ -5,6 +5,7 @@
 #include "plan/plan-cut.h"
 #include "plan/stage-time.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Predictor {
@@ -63,7 +64,26 @@ static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *
     return i;
 }
 
-static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g)
+/* A range is in memory if the boot or the login reads it with this probability. */
+#define IN_MEMORY_PROBABILITY 0.5
+
+/* Returns how many bytes of data range k are probably not in memory. */
+static uint64_t missing_bytes(const PackContentVolume *g, size_t k, const Prediction *in_memory)
+{
+    const PlacedRange *r = &g->data[k];
+    bool top = strcmp(g->mountpoint, "/") == 0;
+    const char *name = g->files[r->file].path;
+    _cleanup_free_ char *path = NULL;
+
+    if (!in_memory || asprintf(&path, "%s/%s", top ? "" : g->mountpoint, name) < 0)
+        return r->length;
+    return r->length - MIN(prediction_likely_bytes(in_memory, path, (Range){r->offset, r->length},
+                                                   IN_MEMORY_PROBABILITY),
+                           r->length);
+}
+
+static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g,
+                      const Prediction *in_memory)
 {
     for (size_t k = 0; k < g->n_metadata; k++)
         x->reads[x->n_reads++] = (StageRead){
@@ -74,18 +94,23 @@ static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g)
                 .need = USEC_INFINITY,
                 .probability = g->metadata[k].probability,
         };
-    for (size_t k = 0; k < g->n_data; k++)
+    for (size_t k = 0; k < g->n_data; k++) {
+        uint64_t bytes = missing_bytes(g, k, in_memory);
+
+        if (bytes == 0)
+            continue;
         x->reads[x->n_reads++] = (StageRead){
                 .device = device,
                 .place = g->data[k].physical,
-                .length = g->data[k].length,
+                .length = bytes,
                 .need = g->data[k].need,
                 .probability = g->data[k].probability,
         };
+    }
 }
 
-static int predictor_make(const VolumeTable *t, const PlanParameters *p, const PackContent *c,
-                          Predictor *ret)
+static int predictor_make(const VolumeTable *t, const PlanParameters *p,
+                          const Prediction *in_memory, const PackContent *c, Predictor *ret)
 {
     _cleanup_(predictor_done) Predictor x = {0};
     size_t n = 0;
@@ -101,7 +126,7 @@ static int predictor_make(const VolumeTable *t, const PlanParameters *p, const P
         const Volume *v = volume_of(t, &c->volumes[i]);
 
         if (v)
-            add_reads(&x, add_device(&x, v, p), &c->volumes[i]);
+            add_reads(&x, add_device(&x, v, p), &c->volumes[i], in_memory);
     }
     *ret = x;
     x = (Predictor){0};
@@ -128,33 +153,65 @@ static void set_policy(PackContent *c, const StagePrediction *s, Policy configur
     }
 }
 
+static StageFacts facts_of(const Predictor *x, const PackContent *c)
+{
+    StageFacts f = {
+            .devices = x->devices,
+            .n_devices = x->n_devices,
+            .reads = x->reads,
+            .n_reads = x->n_reads,
+            .pack_bytes = pack_content_size(c),
+    };
+
+    for (size_t i = 0; i < c->n_volumes; i++)
+        f.n_opens += c->volumes[i].n_files;
+    return f;
+}
+
 int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy configured,
                  StageMeasured measured, PackContent *c)
 {
     _cleanup_(predictor_done) Predictor x = {0};
     StagePrediction s;
     StageFacts f;
-    int r = predictor_make(volumes, p, c, &x);
+    int r = predictor_make(volumes, p, NULL, c, &x);
 
     if (r < 0)
         return r;
-    f = (StageFacts){
-            .devices = x.devices,
-            .n_devices = x.n_devices,
-            .reads = x.reads,
-            .n_reads = x.n_reads,
-            .pack_bytes = pack_content_size(c),
-            .ready = measured.ready,
-            .stalled = measured.stalled,
-            .deadline = p->deadline_usec,
-            .waits = c->stage == STAGE_LOGIN,
-    };
-    for (size_t i = 0; i < c->n_volumes; i++)
-        f.n_opens += c->volumes[i].n_files;
+    f = facts_of(&x, c);
+    f.ready = measured.ready;
+    f.stalled = measured.stalled;
+    f.deadline = p->deadline_usec;
+    f.waits = c->stage == STAGE_LOGIN;
     r = stage_time_predict(&f, &s);
     if (r < 0)
         return r;
     set_policy(c, &s, configured);
     c->predicts_waits = measured.ready == 0;
+    return 0;
+}
+
+int plan_predict_start(const VolumeTable *volumes, const PlanParameters *p,
+                       const Prediction *in_memory, usec_t ready, PackContent *c)
+{
+    _cleanup_(predictor_done) Predictor x = {0};
+    StagePrediction s;
+    StageFacts f;
+    int r = predictor_make(volumes, p, in_memory, c, &x);
+
+    if (r < 0)
+        return r;
+    f = facts_of(&x, c);
+    f.start = true;
+    f.ready = ready;
+    f.bin = c->bin_usec;
+    r = stage_time_predict(&f, &s);
+    if (r < 0)
+        return r;
+    c->policy = s.best;
+    c->reason = s.reason;
+    for (Policy k = 0; k < _POLICY_MAX; k++)
+        c->predicted_usec[k] = known(s.usec[k]);
+    c->predicts_waits = ready == 0;
     return 0;
 }

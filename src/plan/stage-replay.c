@@ -17,6 +17,9 @@
 #define PROGRAM_REQUESTS 3
 #define START_USEC       10000.0
 #define OPEN_USEC        12.0
+/* The same for a start of an application: headstartd is told of the execution, and reads the pack,
+ * which is in memory. */
+#define LAUNCH_USEC 1000.0
 
 #define NOT_READ (-1.0)
 
@@ -89,6 +92,8 @@ static double start_usec(const StageFacts *f)
     double move =
             (double)cost_seek_bytes(p) / p->rate_bytes_per_usec - p->fixed_usec / MAX(p->depth, 1U);
 
+    if (f->start)
+        return LAUNCH_USEC;
     return START_USEC + PROGRAM_REQUESTS * (p->fixed_usec + fmax(move, 0)) +
            (double)(PROGRAM_BYTES + f->pack_bytes) / p->rate_bytes_per_usec;
 }

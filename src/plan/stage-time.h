@@ -30,7 +30,7 @@ typedef struct StageDevice {
     const DeviceEngine *engine; /* NULL: replay keeps one request in flight */
 } StageDevice;
 
-/* A range that the pack contains. */
+/* A range that the pack contains, or the part of it that is not in memory. */
 typedef struct StageRead {
     uint32_t device; /* index into StageFacts.devices */
     bool metadata;
@@ -51,6 +51,9 @@ typedef struct StageFacts {
     bool waits;      /* a login: the stage begins when the user logs in, so replay reads before the
                         stage, at idle priority, and cannot hold the stage */
     usec_t deadline; /* longest hold */
+    bool start; /* the start of an application: headstartd replays, so that replay begins at once,
+                   cannot hold the stage, and only `concurrent` is predicted */
+    usec_t bin; /* of a start: width of a bin of first use; 0: order of first use */
 } StageFacts;
 
 typedef struct StagePrediction {
@@ -62,11 +65,11 @@ typedef struct StagePrediction {
     PolicyReason reason;
 } StagePrediction;
 
-/* Predicts all policies that suit the stage and chooses. For a stage that was measured, `off` is
- * chosen if the best policy gains less than STAGE_TIME_MARGIN of the stage's time, or less than
- * STAGE_TIME_GAIN_MIN. On a disk that does not seek, `gate` is chosen only if it gains more than
- * an eighth of the computing time over `concurrent`. Returns 0 or -ENOMEM; *ret is untouched on
- * failure. */
+/* Predicts all policies that suit the stage and chooses. For a stage that was measured, and for the
+ * start of an application, `off` is chosen if the best policy gains less than STAGE_TIME_MARGIN of
+ * the stage's time, or less than STAGE_TIME_GAIN_MIN. On a disk that does not seek, `gate` is
+ * chosen only if it gains more than an eighth of the computing time over `concurrent`. Returns 0 or
+ * -ENOMEM; *ret is untouched on failure. */
 int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 
 #define STAGE_TIME_MARGIN   0.05

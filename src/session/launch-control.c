@@ -41,10 +41,23 @@ int launch_controls_new(const char *root, uint32_t uid, LaunchControls **ret)
     return 0;
 }
 
+/* Returns until when the starts that are observed now hold the prefetch thread; 0: there are
+ * none. */
+static usec_t latest_due(const LaunchControls *c)
+{
+    usec_t latest = 0;
+
+    for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++)
+        if (c->observed[i].observation)
+            latest = MAX(latest, c->observed[i].due);
+    return latest;
+}
+
 LaunchControls *launch_controls_free(LaunchControls *c)
 {
     if (!c)
         return NULL;
+    prefetch_release(latest_due(c), 0);
     for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++)
         launch_observation_free(c->observed[i].observation);
     launch_uses_done(&c->uses);
@@ -165,7 +178,7 @@ static bool is_over(Observed *o, usec_t now, usec_t stalled)
 
 usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now, usec_t stalled)
 {
-    usec_t next = USEC_INFINITY;
+    usec_t next = USEC_INFINITY, held_until = latest_due(c);
 
     for (size_t i = 0; i < LAUNCH_CONTROLS_MAX; i++) {
         Observed *o = &c->observed[i];
@@ -177,6 +190,8 @@ usec_t launch_controls_end(LaunchControls *c, const VolumeTable *t, usec_t now, 
         next = MIN(next,
                    stalled == USEC_INFINITY ? o->due : MIN(o->due, now + LAUNCH_QUIET_LOOK_USEC));
     }
+    if (latest_due(c) < held_until)
+        prefetch_release(held_until, latest_due(c));
     return next;
 }
 

@@ -35,8 +35,8 @@ LaunchControls *launch_controls_free(LaunchControls *c);
 
 /* Observes the start of which the event came at `event` (CLOCK_MONOTONIC), if it is the first
  * observed one of this application in the session, and the limits above allow it. Holds the
- * prefetch thread meanwhile (session/prefetch-hold.h). Takes over *buf, which holds the pack, if it
- * observes the start. A failure has no other effect. */
+ * prefetch thread until the observation ends (session/prefetch-hold.h). Takes over *buf, which
+ * holds the pack, if it observes the start. A failure has no other effect. */
 void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
                            const Pack *p, usec_t event);
 

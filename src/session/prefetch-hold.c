@@ -17,6 +17,11 @@ void prefetch_hold(usec_t until)
         ;
 }
 
+void prefetch_release(usec_t until, usec_t remaining)
+{
+    atomic_compare_exchange_strong(&held_until, &until, remaining);
+}
+
 bool prefetch_is_held(void)
 {
     return clock_now(CLOCK_MONOTONIC) < atomic_load(&held_until);

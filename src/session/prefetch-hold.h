@@ -10,8 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Holds the prefetch thread until that time (CLOCK_MONOTONIC). A hold never becomes shorter. */
+/* Holds the prefetch thread until that time (CLOCK_MONOTONIC). A hold that is longer stays. */
 void prefetch_hold(usec_t until);
+
+/* Ends a hold early: a hold until `until` becomes one until `remaining`. A hold until another time
+ * belongs to another caller and stays. */
+void prefetch_release(usec_t until, usec_t remaining);
 
 /* Returns true if the prefetch thread must not access a disk now. */
 bool prefetch_is_held(void);

@@ -2,6 +2,7 @@
 
 #include "state/launch-packs.h"
 
+#include "base/directory.h"
 #include "base/hash.h"
 #include "state/packs.h"
 
@@ -36,6 +37,31 @@ bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_h
     *ret_uid = uid;
     *ret_hash = hash;
     return true;
+}
+
+bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off)
+{
+    _cleanup_closedir_ DIR *d = NULL;
+    PolicyReason reason = _POLICY_REASON_INVALID;
+    const struct dirent *e;
+    bool replayed = false;
+
+    if (directory_open(state_fd, ".", 0, &d) < 0)
+        d = NULL;
+    while (d && !replayed && (e = directory_next(d))) {
+        PackHeader h;
+        uint64_t hash;
+        uint32_t uid;
+
+        if (!launch_pack_parse_name(e->d_name, &uid, &hash) ||
+            packs_read_header(state_fd, e->d_name, &h, NULL) < 0)
+            continue;
+        reason = (PolicyReason)h.reason;
+        replayed = h.policy != POLICY_OFF;
+    }
+    if (ret_off)
+        *ret_off = replayed ? _POLICY_REASON_INVALID : reason;
+    return replayed;
 }
 
 int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret)

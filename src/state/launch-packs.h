@@ -22,6 +22,12 @@ char *launch_pack_name(char name[static LAUNCH_PACK_NAME_MAX], uint32_t uid, uin
  * in the name. */
 bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_hash);
 
+/* Returns true if the set of any application is to be replayed: if the policy of a launch pack is
+ * not `off`. *ret_off (may be NULL) becomes the reason of one of the packs if there are packs and
+ * the policy of all is `off`, and _POLICY_REASON_INVALID otherwise. Reads only the heads of the
+ * packs. */
+bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off);
+
 /* Reads and checks the user's pack, or everybody's if the user has none. *ret points into *ret_buf,
  * which the caller frees. Returns 0, -ENOENT (neither exists), or another negative errno. */
 int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret);

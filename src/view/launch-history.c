@@ -3,6 +3,7 @@
 #include "view/launch-history.h"
 
 #include "base/json-util.h"
+#include "state/launch-packs.h"
 
 void launch_history_done(LaunchHistory *h)
 {
@@ -17,10 +18,14 @@ int launch_history_compute(LaunchHistory *h, usec_t now)
 
 /* Computes the rest of what launch_history_read() returns from h->records, and moves *h to *ret.
  * Returns 0 or -ENOMEM. */
-static int finish(const Context *c, usec_t now, LaunchHistory *h, LaunchHistory *ret)
+static int finish(const Context *c, int state_fd, usec_t now, LaunchHistory *h, LaunchHistory *ret)
 {
+    PolicyReason off = POLICY_REASON_CONFIGURED;
+
     CHECK(launch_history_compute(h, now));
-    h->off = c->config.launch_replay ? NULL : policy_reason_to_string(POLICY_REASON_CONFIGURED);
+    if (c->config.launch_replay != LAUNCH_MODE_NO)
+        (void)launch_packs_are_replayed(state_fd, &off);
+    h->off = (int)off < 0 ? NULL : policy_reason_to_string(off);
     *ret = *h;
     *h = (LaunchHistory){0};
     return 0;
@@ -33,7 +38,7 @@ int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistor
 
     if (r < 0)
         return cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
-    r = finish(c, now, &h, ret);
+    r = finish(c, state_fd, now, &h, ret);
     return r < 0 ? cli_error(r, "%m") : 0;
 }
 
@@ -44,7 +49,7 @@ int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, 
     int r = launches_read(state_fd, &h.records);
 
     *ret_readable = r >= 0;
-    return r == -ENOMEM ? r : finish(c, now, &h, ret);
+    return r == -ENOMEM ? r : finish(c, state_fd, now, &h, ret);
 }
 
 static json_object *application_to_json(const LaunchBenefit *b, const Benefits *stages, usec_t now)

@@ -181,6 +181,7 @@ no_replay() {
     run -0 hs report
     [[ $output == *"<h1>It is too early to say what headstart saves here.</h1>"*"are enough for an interval"* ]]
     no_replay boot.pack gate fastest
+    printf '[Session]\nLaunchReplay=no\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
     run -0 hs status
     [[ $output == *"Boot: not enough sessions yet (1 with replay, 1 without; 8 and 2 are enough)"* ]]
     [[ $output == *"Launches: off (LaunchReplay=no)"* ]]
@@ -221,6 +222,15 @@ no_replay() {
     printf HEADSTRT >"$HS_STATE/boot.pack"
     run -0 hs status
     [[ $output == *"Launches: none was recorded yet"* ]]
+    [ "$(off)" = '[null,"configured",null]' ]
+    # By default, starts are replayed if the set of any application is.
+    rm "$HS_TMP/root/etc/headstart/headstart.conf"
+    [ "$(off)" = '[null,"configured",null]' ]
+    no_replay launch-0000000000000001.pack off "no gain"
+    [ "$(off)" = '[null,"configured","no gain"]' ]
+    run -0 hs status
+    [[ $output == *"Launches: not replayed: no policy is predicted to gain more than it may cost"* ]]
+    no_replay launch@1000-0000000000000002.pack concurrent fastest
     [ "$(off)" = '[null,"configured",null]' ]
 }
 

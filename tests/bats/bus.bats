@@ -14,6 +14,7 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
     mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
     echo quiet >"$HS_TMP/root/proc/cmdline"
+    printf '[Session]\nLaunchReplay=no\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
     # Other users cannot reach HS_TMP, so the bus gets a directory of its own.
     BUS=$(mktemp -d /tmp/headstart-bus.XXXXXX)
     hs_defer rm -rf "$BUS"
@@ -232,6 +233,7 @@ print("{\n\"learned\":[[1,2]],\n\"x\":" + json.dumps(["/usr/bin/application-%d" 
     service_start
     mkdir -p "$BUS/root/etc" "$BUS/root/proc"
     user() { as "$1" env HEADSTART_SYSTEM_ROOT="$BUS/root" "$HEADSTART" --state="$HS_STATE" "${@:2}"; }
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
     run -0 --separate-stderr user 1 status
     echo "$output"
     [ -z "$stderr" ]

@@ -859,11 +859,44 @@ launch_packs() {
 
 @test "launch: the measured starts decide how often a start is a control, and whether replay is on" {
     learned_starts
-    [ "$(launch_packs)" = "concurrent fastest 0" ]
+    [ "$(launch_packs)" = "concurrent configured 0" ]
     starts 0.5
-    [ "$(launch_packs)" = "concurrent fastest 0, concurrent fastest 101" ]
+    [ "$(launch_packs)" = "concurrent configured 0, concurrent configured 101" ]
     starts 1.5
-    [ "$(launch_packs)" = "concurrent fastest 0, off harmful 2" ]
+    [ "$(launch_packs)" = "concurrent configured 0, off harmful 2" ]
+}
+
+# starts_of_both SECONDS: writes starts of /bin/first and /bin/second that took so long without replay.
+starts_of_both() {
+    starts 1
+    jq -c --argjson seconds "$1" '.took_usec = ($seconds * 1e6 | floor) | ., .application = "/bin/first"' \
+        "$HS_STATE/launches.jsonl" >"$HS_TMP/launches"
+    cp "$HS_TMP/launches" "$HS_STATE/launches.jsonl"
+}
+
+@test "launch: LaunchReplay=auto replays only what is predicted to gain" {
+    hs_umount "$HS_MNT"
+    hs_simulated_disk sd on 64
+    populate
+    learned_starts
+    session_config MinSize=0 Predict=no
+    # Reading some megabytes is a small part of a start of 29 s.
+    starts_of_both 29
+    [ "$(launch_packs | sed 's/ [0-9]*\(,\|$\)/\1/g')" = "off no gain" ]
+    session_start
+    drop_caches
+    as_user /bin/second --version >/dev/null
+    hs_wait 30 dumped '.n_learned >= 1'
+    dumped '.launch.n_starts == 0'
+    not_resident data/b/1
+    session_stop
+    # It is much of a start of 600 ms. /bin/first is a cat(1) without arguments, which waits for its input.
+    starts_of_both 0.6
+    [[ $(launch_packs) == *"concurrent fastest"* ]]
+    session_start
+    drop_caches
+    launched_while '.n_starts == 1 and .n_replayed == 1' as_user /bin/first
+    session_stop
 }
 
 @test "launch: 1,000 executions are one start, and a file that changed is left alone" {

@@ -145,8 +145,8 @@ class Installed(Variant):
 
 
 class InstalledLaunches(Installed):
-    """The package has learned what starts of applications read. Launch replay is on, and nothing else
-    reads ahead for a start."""
+    """The package has learned what starts of applications read. Nothing else reads ahead for a
+    start."""
 
     name = "launch"
     about = "the package is in the system, and has learned the launch sets there"
@@ -160,7 +160,7 @@ class InstalledLaunches(Installed):
     def _teach(self, contents, automatic):
         disk = self.bench.disk
         disk.fresh(contents)
-        configure(disk.root, "launches", "Session", Predict="no", LaunchReplay="yes")
+        configure(disk.root, "launches", "Session", Predict="no")
         disk.save(contents)
         # headstart learns from a session at the next login.
         lives = [*self.lives, lambda machine: None]

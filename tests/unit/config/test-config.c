@@ -71,6 +71,7 @@ static void defaults(void **state)
     assert_true(c.deadline_usec == d.deadline_usec);
     assert_true(c.deadline_usec > 0 && c.deadline_usec <= 60 * USEC_PER_SEC);
     assert_int_equal(c.maximum_waste_percent, 100);
+    assert_int_equal(c.launch_replay, LAUNCH_MODE_AUTO);
 }
 
 static void every_key(void **state)
@@ -109,6 +110,12 @@ static void every_key(void **state)
 
     put(f, "etc/headstart/headstart.conf", "[Session]\nMaximumWaste=15%\n");
     assert_int_equal(load(f).maximum_waste_percent, 15);
+    put(f, "etc/headstart/headstart.conf", "[Session]\nLaunchReplay=yes\n");
+    assert_int_equal(load(f).launch_replay, LAUNCH_MODE_YES);
+    put(f, "etc/headstart/headstart.conf", "[Session]\nLaunchReplay=off\n");
+    assert_int_equal(load(f).launch_replay, LAUNCH_MODE_NO);
+    put(f, "etc/headstart/headstart.conf", "[Session]\nLaunchReplay=auto\n");
+    assert_int_equal(load(f).launch_replay, LAUNCH_MODE_AUTO);
     put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
     assert_int_equal(load(f).budget.formula, BUDGET_THESIS);
 }

@@ -152,6 +152,33 @@ static void a_start_ends_when_the_disk_is_quiet(void **state)
     launch_controls_free(c);
 }
 
+/* The prefetch thread waits only as long as a start is observed. The first start is over before the
+ * second one. */
+static void a_start_that_is_over_holds_nothing(void **state)
+{
+    static const usec_t s = USEC_PER_SEC;
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+    LaunchControls *c;
+
+    (void)state;
+    assert_int_equal(launch_controls_new("/", 1000, &c), 0);
+    assert_true(is_observed(c, 1000, 7, now));
+    (void)launch_controls_end(c, &no_volumes, now, 0);
+    assert_true(is_observed(c, 1000, 8, now + 2 * s));
+    (void)launch_controls_end(c, &no_volumes, now + 2 * s, 0);
+    (void)launch_controls_end(c, &no_volumes, now + 5 * s - 1, 0);
+    assert_int_equal(launch_controls_n(c), 1);
+    assert_true(prefetch_is_held());
+    (void)launch_controls_end(c, &no_volumes, now + 5 * s, 0);
+    assert_int_equal(launch_controls_n(c), 2);
+    assert_false(prefetch_is_held());
+
+    assert_true(is_observed(c, 1000, 9, now));
+    assert_true(prefetch_is_held());
+    launch_controls_free(c);
+    assert_false(prefetch_is_held());
+}
+
 /* On a machine whose disks are never quiet, or without pressure stall information, a start ends
  * when its time is over. */
 static void a_start_ends_after_its_time(void **state)
@@ -213,6 +240,7 @@ int main(void)
             cmocka_unit_test(starts_that_do_not_count_are_bounded),
             cmocka_unit_test(a_session_of_one_user),
             cmocka_unit_test(a_start_ends_when_the_disk_is_quiet),
+            cmocka_unit_test(a_start_that_is_over_holds_nothing),
             cmocka_unit_test(a_start_ends_after_its_time),
             cmocka_unit_test(a_fragmented_file_takes_no_time),
     };

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests for which applications the planner chooses launch replay: plan_predict_start() of
+ * plan/plan-predict.h. */
+
+#include "plan/plan-predict.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define RANGES 200U
+#define BYTES  UINT64_C(16384)
+#define FAR    UINT64_C(1000000) /* from range to range on the device */
+
+/* A set of RANGES files of the filesystem /srv, with one range each, in a random order. */
+typedef struct Example {
+    Volume volume;
+    VolumeTable table;
+    char names[RANGES][16];
+    PackContentFile files[RANGES];
+    PlacedRange data[RANGES];
+    PackContentVolume content_volume;
+    PackContent content;
+    PlanParameters parameters;
+    usec_t ready;
+} Example;
+
+static void example(Example *x, DeviceClass class, usec_t ready)
+{
+    *x = (Example){
+            .volume = {.mountpoint = (char *)"/srv",
+                       .disk = (char *)"sda",
+                       .size_bytes = RANGES * FAR},
+            .parameters = {.device_class = class},
+            .ready = ready,
+    };
+    x->table = (VolumeTable){.volumes = &x->volume, .n = 1};
+    for (unsigned i = 0; i < RANGES; i++) {
+        snprintf(x->names[i], sizeof(x->names[i]), "lib/%03u.so", i);
+        x->files[i] = (PackContentFile){.path = x->names[i]};
+        x->data[i] = (PlacedRange){.file = i,
+                                   .length = BYTES,
+                                   .physical = i * 73 % RANGES * FAR,
+                                   .probability = 1,
+                                   .need = i * USEC_PER_MSEC};
+    }
+    x->content_volume = (PackContentVolume){.mountpoint = (char *)"/srv",
+                                            .fstype = (char *)"ext4",
+                                            .files = x->files,
+                                            .n_files = RANGES,
+                                            .data = x->data,
+                                            .n_data = RANGES};
+    x->content = (PackContent){.stage = STAGE_SESSION,
+                               .volumes = &x->content_volume,
+                               .n_volumes = 1,
+                               .bin_usec = class == DEVICE_CLASS_HDD ? USEC_PER_SEC : 0,
+                               .policy = _POLICY_INVALID};
+}
+
+/* Predicts that the login reads the first `n` files with that probability, and files of the same
+ * names on another filesystem. */
+static Policy choose(Example *x, unsigned n, double probability)
+{
+    PredictedRange whole = {0, BYTES, 1}, small = {0, BYTES / 4, 1};
+    char paths[2 * RANGES][32];
+    PredictedFile files[2 * RANGES];
+    const Prediction login = {.files = files, .n_files = RANGES + n};
+
+    for (unsigned i = 0; i < RANGES + n; i++) {
+        bool other = i < RANGES;
+
+        snprintf(paths[i], sizeof(paths[i]), "%s/lib/%03u.so", other ? "" : "/srv", i % RANGES);
+        files[i] = (PredictedFile){.path = paths[i],
+                                   .probability = other ? 1 : probability,
+                                   .maps = i == RANGES + n - 1 && !other ? &small : &whole,
+                                   .n_maps = 1};
+    }
+    assert_int_equal(plan_predict_start(&x->table, &x->parameters, &login, x->ready, &x->content),
+                     0);
+    return x->content.policy;
+}
+
+static void what_the_login_reads_saves_nothing(void **state)
+{
+    Example x;
+
+    (void)state;
+    example(&x, DEVICE_CLASS_HDD, 0);
+    assert_int_equal(plan_predict_start(&x.table, &x.parameters, NULL, 0, &x.content), 0);
+    assert_int_equal(x.content.policy, POLICY_CONCURRENT);
+    assert_int_equal(x.content.reason, POLICY_REASON_FASTEST);
+    assert_true(x.content.predicted_usec[POLICY_OFF] >
+                x.content.predicted_usec[POLICY_CONCURRENT] + USEC_PER_SEC / 2);
+    assert_int_equal(x.content.predicted_usec[POLICY_GATE], 0);
+
+    assert_int_equal(choose(&x, RANGES, 1), POLICY_OFF);
+    assert_int_equal(x.content.reason, POLICY_REASON_NO_GAIN);
+    assert_int_equal(choose(&x, RANGES, 0.4), POLICY_CONCURRENT);
+    assert_int_equal(choose(&x, RANGES / 2, 1), POLICY_CONCURRENT);
+}
+
+/* The more a start computes, the more it can read meanwhile. */
+static void reading_overlaps_with_computing(void **state)
+{
+    Example x;
+
+    (void)state;
+    example(&x, DEVICE_CLASS_EMMC, 2 * USEC_PER_SEC);
+    assert_int_equal(choose(&x, RANGES - 100, 1), POLICY_OFF); /* under 5 % */
+    x.ready = 300 * USEC_PER_MSEC;
+    assert_int_equal(choose(&x, RANGES - 100, 1), POLICY_CONCURRENT);
+    assert_int_equal(x.content.predicted_usec[POLICY_OFF], x.ready);
+    assert_int_equal(choose(&x, RANGES - 30, 1), POLICY_OFF); /* under 20 ms */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(what_the_login_reads_saves_nothing),
+            cmocka_unit_test(reading_overlaps_with_computing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
