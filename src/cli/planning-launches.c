@@ -83,21 +83,23 @@ static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const 
                    : benefits_control_interval_of_launch(&p->benefits, benefit, now);
 }
 
-/* Chooses the policy of the set of `application`. A measurement outweighs a prediction. Returns 0
+/* Chooses the policy of the set of `application`. A measurement outweighs a prediction. Recorded
+ * starts count only for the user who made them: no user may influence the sets of others. Returns 0
  * or -ENOMEM. */
-static int choose_policy(const Planning *p, const PlanParameters *parameters,
+static int choose_policy(const Planning *p, uint32_t uid, const PlanParameters *parameters,
                          const char *application, const Prediction *in_memory, bool harmful,
                          PackContent *c)
 {
     const LaunchHistory *h = &p->launches;
+    usec_t ready = 0;
 
     c->policy = harmful ? POLICY_OFF : POLICY_CONCURRENT;
     c->reason = harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_CONFIGURED;
     if (harmful || p->c->config.launch_replay != LAUNCH_MODE_AUTO)
         return 0;
-    return plan_predict_start(
-            &p->volumes, parameters, in_memory,
-            launch_benefits_unreplayed_usec(&h->benefits, &h->records, application), c);
+    if (uid != UID_INVALID)
+        ready = launch_benefits_unreplayed_usec(&h->benefits, &h->records, application, uid);
+    return plan_predict_start(&p->volumes, parameters, in_memory, ready, c);
 }
 
 /* Compiles the pack of a start. Its ranges are read in bins of first use, and in physical order
@@ -131,7 +133,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
     if (r < 0)
         return r;
     content->bin_usec = seeks_slowly(content) ? choose_bin(content) : 0;
-    r = choose_policy(p, &parameters, l->path, in_memory, benefit_is_harmful(benefit, uid),
+    r = choose_policy(p, uid, &parameters, l->path, in_memory, benefit_is_harmful(benefit, uid),
                       content);
     if (r < 0)
         return r;
@@ -180,16 +182,17 @@ static int make_pack(Planning *p, const Model *sum, const Prediction *in_memory,
     return r < 0 ? cli_error(r, "cannot plan the starts of applications: %m") : 0;
 }
 
-/* Predicts what is in memory when an application of the user starts: what the boot and the login
- * read. Returns 0 or -ENOMEM. */
+/* Predicts what is in memory when an application of the user starts: what the boot and the user's
+ * login read. Logins of some users say nothing about the others (`uid` UID_INVALID). Returns 0 or
+ * -ENOMEM. */
 static int predict_in_memory(const Planning *p, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
     int r = model_predict_stage(p->model, STAGE_BOOT, UID_INVALID, &boot);
 
-    if (r >= 0)
+    if (r >= 0 && uid != UID_INVALID)
         r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
-    if (r >= 0)
+    if (r >= 0 && login)
         r = prediction_append(boot, login, 0);
     if (r >= 0)
         *ret = TAKE_PTR(boot);

@@ -222,13 +222,14 @@ static int compare_usec(const void *a, const void *b)
 }
 
 usec_t launch_benefits_unreplayed_usec(const LaunchBenefits *b, const LaunchRecords *l,
-                                       const char *application)
+                                       const char *application, uint32_t uid)
 {
     usec_t took[UNREPLAYED_MAX];
     size_t n = 0;
 
     for (size_t i = l->n; i-- > 0 && n < UNREPLAYED_MAX;)
-        if (l->items[i].replayed != LAUNCH_REPLAYED && b->exclusions[i] != LAUNCH_EXCLUSION_AGAIN &&
+        if (l->items[i].uid == uid && l->items[i].replayed != LAUNCH_REPLAYED &&
+            b->exclusions[i] != LAUNCH_EXCLUSION_AGAIN &&
             strcmp(l->items[i].application, application) == 0)
             took[n++] = l->items[i].took_usec;
     if (n == 0)

@@ -67,19 +67,23 @@ static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *
 /* A range is in memory if the boot or the login reads it with this probability. */
 #define IN_MEMORY_PROBABILITY 0.5
 
-/* Returns how many bytes of data range k are probably not in memory. */
+/* Returns how many bytes of data range k are probably not in memory. A range may reach the end of
+ * the last page of a file, where a learned range ends with the file. Less than a page therefore
+ * counts as nothing. */
 static uint64_t missing_bytes(const PackContentVolume *g, size_t k, const Prediction *in_memory)
 {
     const PlacedRange *r = &g->data[k];
     bool top = strcmp(g->mountpoint, "/") == 0;
     const char *name = g->files[r->file].path;
     _cleanup_free_ char *path = NULL;
+    uint64_t bytes;
 
     if (!in_memory || asprintf(&path, "%s/%s", top ? "" : g->mountpoint, name) < 0)
         return r->length;
-    return r->length - MIN(prediction_likely_bytes(in_memory, path, (Range){r->offset, r->length},
-                                                   IN_MEMORY_PROBABILITY),
-                           r->length);
+    bytes = prediction_likely_bytes(in_memory, path, (Range){r->offset, r->length},
+                                    IN_MEMORY_PROBABILITY);
+    bytes = r->length - MIN(bytes, r->length);
+    return bytes < PACK_PAGE_SIZE ? 0 : bytes;
 }
 
 static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g,

@@ -866,23 +866,29 @@ launch_packs() {
     [ "$(launch_packs)" = "concurrent configured 0, off harmful 2" ]
 }
 
-# starts_of_both SECONDS: writes starts of /bin/first and /bin/second that took so long without replay.
-starts_of_both() {
+# own_policies SECONDS: writes starts by user 1000 of /bin/first and /bin/second that took so long without replay,
+# plans, and prints the policies and reasons of the user's sets.
+own_policies() {
+    local pack
     starts 1
-    jq -c --argjson seconds "$1" '.took_usec = ($seconds * 1e6 | floor) | ., .application = "/bin/first"' \
+    jq -c --argjson seconds "$1" '.took_usec = ($seconds * 1e6 | floor) | .uid = 1000 | ., .application = "/bin/first"' \
         "$HS_STATE/launches.jsonl" >"$HS_TMP/launches"
     cp "$HS_TMP/launches" "$HS_STATE/launches.jsonl"
+    plan
+    for pack in "$HS_STATE"/launch@1000-*.pack; do
+        "$HEADSTART" show --json=short --limit=0 "$pack"
+    done | jq -rs 'map("\(.policy) \(.reason)") | unique | join(", ")'
 }
 
 @test "launch: LaunchReplay=auto replays only what is predicted to gain" {
     hs_umount "$HS_MNT"
     hs_simulated_disk sd on 64
     populate
+    SESSION_UID=1000
     learned_starts
     session_config MinSize=0 Predict=no
     # Reading some megabytes is a small part of a start of 29 s.
-    starts_of_both 29
-    [ "$(launch_packs | sed 's/ [0-9]*\(,\|$\)/\1/g')" = "off no gain" ]
+    [ "$(own_policies 29)" = "off no gain" ]
     session_start
     drop_caches
     as_user /bin/second --version >/dev/null
@@ -891,8 +897,7 @@ starts_of_both() {
     not_resident data/b/1
     session_stop
     # It is much of a start of 600 ms. /bin/first is a cat(1) without arguments, which waits for its input.
-    starts_of_both 0.6
-    [[ $(launch_packs) == *"concurrent fastest"* ]]
+    [[ $(own_policies 0.6) == *"concurrent fastest"* ]]
     session_start
     drop_caches
     launched_while '.n_starts == 1 and .n_replayed == 1' as_user /bin/first

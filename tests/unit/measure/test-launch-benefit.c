@@ -94,12 +94,36 @@ static void without_starts_nothing_is_known(void **state _unused_)
     assert_false(b.all.effect.known);
 }
 
+/* The median of the user's newest starts without replay; the second start of a boot does not count,
+ * and neither do starts of others. */
+static void a_start_without_replay_takes_the_median(void **state _unused_)
+{
+    LaunchRecord items[40] = {0};
+    LaunchRecords l = {.items = items, .n = ELEMENTSOF(items)};
+    _cleanup_launch_benefits_ LaunchBenefits b = {0};
+
+    add_starts(items, 40, 1, "/bin/x", 1000000, 2000000);
+    for (size_t i = 0; i < 20; i++) {
+        items[i].uid = 1000;
+        items[20 + i].uid = 1001;
+        items[20 + i].took_usec *= 10;
+    }
+    items[15] = items[14]; /* a control start, and another in the same boot */
+    items[15].took_usec = 1;
+    assert_int_equal(launch_benefits_compute(&l, 41 * DAY, &b), 0);
+    assert_int_equal(launch_benefits_unreplayed_usec(&b, &l, "/bin/x", 1000), 2000010);
+    assert_int_equal(launch_benefits_unreplayed_usec(&b, &l, "/bin/x", 1001), 20000300);
+    assert_int_equal(launch_benefits_unreplayed_usec(&b, &l, "/bin/x", 1002), 0);
+    assert_int_equal(launch_benefits_unreplayed_usec(&b, &l, "/bin/y", 1000), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(each_application_has_an_effect_of_its_own),
             cmocka_unit_test(starts_from_memory_and_after_upgrades_are_left_out),
             cmocka_unit_test(without_starts_nothing_is_known),
+            cmocka_unit_test(a_start_without_replay_takes_the_median),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

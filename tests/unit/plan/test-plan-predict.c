@@ -64,7 +64,7 @@ static void example(Example *x, DeviceClass class, usec_t ready)
  * names on another filesystem. */
 static Policy choose(Example *x, unsigned n, double probability)
 {
-    PredictedRange whole = {0, BYTES, 1}, small = {0, BYTES / 4, 1};
+    PredictedRange whole = {0, BYTES - 1000, 1}, small = {0, BYTES / 4, 1};
     char paths[2 * RANGES][32];
     PredictedFile files[2 * RANGES];
     const Prediction login = {.files = files, .n_files = RANGES + n};
