@@ -22,6 +22,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/inotify.h>
 
 #define DUMP_NAME "session.json"
 /* Minimum time between two decisions: several starts in a row lead to one. */
@@ -47,7 +48,7 @@ struct Prefetcher {
     uint64_t saving_revision;   /* … and chains_revision() of what it saves */
 
     sd_event *event;
-    sd_event_source *timer, *reload, *dump;
+    sd_event_source *timer, *reload, *dump, *packs;
 };
 
 static usec_t now(void)
@@ -288,13 +289,16 @@ static void on_application(void *arg, const RecordedApplication *a)
 }
 
 /* Returns true if starts of applications are to be replayed. With LaunchReplay=auto executions are
- * watched only if an application is predicted to gain. */
+ * watched as soon as an application is predicted to gain. They stay watched in this session,
+ * because its trace and its history need the results. */
 static bool wants_launches(const Prefetcher *p)
 {
     _cleanup_close_ int state_fd = -EBADF;
 
     if (p->config.launch_replay != LAUNCH_MODE_AUTO)
         return p->config.launch_replay == LAUNCH_MODE_YES;
+    if (p->launches)
+        return true;
     state_fd = open(p->o.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return state_fd >= 0 && launch_packs_are_replayed(state_fd, NULL);
 }
@@ -319,6 +323,18 @@ static void update_launches(Prefetcher *p)
     r = launch_thread_new(&o, &p->launches);
     if (r < 0)
         log_debug_errno(r, "headstartd: starts of applications are not replayed: %m");
+}
+
+/* `headstart plan` has written a file, which may be the first set of an application that gains. */
+static int on_pack(sd_event_source *source _unused_, const struct inotify_event *e, void *arg)
+{
+    Prefetcher *p = arg;
+    uint64_t hash;
+    uint32_t uid;
+
+    if (!p->launches && e->len > 0 && launch_pack_parse_name(e->name, &uid, &hash))
+        update_launches(p);
+    return 0;
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -419,6 +435,7 @@ static void prefetcher_free(Prefetcher *p)
     sd_event_source_disable_unref(p->timer);
     sd_event_source_disable_unref(p->reload);
     sd_event_source_disable_unref(p->dump);
+    sd_event_source_disable_unref(p->packs);
     sd_event_unref(p->event);
     launch_thread_free(p->launches);
     prefetch_thread_free(p->thread);
@@ -448,6 +465,10 @@ static int set_up(Prefetcher *p)
         r = sd_event_add_signal(p->event, &p->reload, SIGHUP, on_reload, p);
     if (r >= 0)
         r = sd_event_add_signal(p->event, &p->dump, SIGUSR2, on_dump, p);
+    /* A new set is noticed later if this fails. */
+    if (r >= 0 && sd_event_add_inotify(p->event, &p->packs, p->o.state,
+                                       IN_CREATE | IN_MOVED_TO | IN_ONLYDIR, on_pack, p) < 0)
+        log_debug("headstartd: cannot watch %s, ignoring", p->o.state);
     return r < 0 ? r : recorder_follow(p->recorder, on_application, p);
 }
 

@@ -234,11 +234,11 @@ start() {
     run -0 hs explain --json=short /usr/bin/used
     echo "$output"
     jq -e '.launch_sets == [.launch_sets[0]] and (.launch_sets[0] | .application == "/usr/bin/app" and .uid == null and
-        .policy == "concurrent" and .reason == "fastest" and .in_set and .file_bytes >= 300000 and .bytes >= 900000 and
+        .policy == "concurrent" and .reason == "configured" and .in_set and .file_bytes >= 300000 and .bytes >= 900000 and
         (.benefit.known | not))' <<<"$output"
     # The set of an application is shown although the application itself is not in it.
     run -0 hs explain app
-    [[ $output == *"Launch sets "*"/usr/bin/app "*"concurrent"*"fastest"*"too few starts"* ]]
+    [[ $output == *"Launch sets "*"/usr/bin/app "*"concurrent"*"configured"*"too few starts"* ]]
     # The effect is that of `status`.
     "$BATS_TEST_DIRNAME/check-benefit" make-launches 1 300 | sed 's:/usr/bin/gains:/usr/bin/app:' >"$HS_STATE/launches.jsonl"
     run -0 hs explain --json=short app

@@ -613,18 +613,23 @@ launched() {
     hs_wait 45 dumped ".launch | $1"
 }
 
-# launched_while JQ-EXPRESSION COMMAND…: runs the command, which reads its input, until the expression is true of the
-# counters of launches. The user of a process that has ended before its start is handled is not known.
-launched_while() {
+# dumped_while JQ-EXPRESSION COMMAND…: runs the command, which reads its input, until the expression is true of the
+# daemon's state. The user of a process that has ended before its start is handled is not known.
+dumped_while() {
     local expression=$1 fifo=$HS_TMP/input input pid
     shift
     [ -p "$fifo" ] || mkfifo "$fifo"
     "$@" <"$fifo" &
     pid=$!
     exec {input}>"$fifo"
-    launched "$expression"
+    hs_wait 45 dumped "$expression"
     exec {input}>&-
     wait "$pid" || true
+}
+
+# launched_while JQ-EXPRESSION COMMAND…: does the same with an expression of the counters of launches.
+launched_while() {
+    dumped_while ".launch | $1" "${@:2}"
 }
 
 @test "launch: the set of an application is read when it starts, without a prediction" {
@@ -891,14 +896,12 @@ own_policies() {
     [ "$(own_policies 29)" = "off no gain" ]
     session_start
     drop_caches
-    as_user /bin/second --version >/dev/null
-    hs_wait 30 dumped '.n_learned >= 1'
+    dumped_while '.n_learned >= 1' as_user /bin/second nothing
     dumped '.launch.n_starts == 0'
     not_resident data/b/1
-    session_stop
-    # It is much of a start of 600 ms. /bin/first is a cat(1) without arguments, which waits for its input.
+    # It is much of a start of 600 ms. The session learns of the new sets. /bin/first is a cat(1) without arguments,
+    # which waits for its input.
     [[ $(own_policies 0.6) == *"concurrent fastest"* ]]
-    session_start
     drop_caches
     launched_while '.n_starts == 1 and .n_replayed == 1' as_user /bin/first
     session_stop
