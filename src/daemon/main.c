@@ -13,9 +13,10 @@
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
  *   the paths that it has refused, under one mutex that is never held during I/O. A thread that
  *   hangs is left behind, and another one continues without its disk.
- * - The launch thread (session/launch-thread.h) lives as long as a session. It waits for executions
- *   and replays launch sets, each in threads of the executor (execute/executor.h). It
- *   shares with the main thread only its report, under a mutex of its own.
+ * - The launch thread (session/launch-thread.h) lives from the first set that is to be replayed to
+ *   the end of the session (prefetcher.c). It waits for executions and replays launch sets, each in
+ *   threads of the executor (execute/executor.h). It shares with the main thread only its report,
+ *   under a mutex of its own.
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
  *   turn waits at most three seconds for the lock on the state directory.
