@@ -325,14 +325,17 @@ static void update_launches(Prefetcher *p)
         log_debug_errno(r, "headstartd: starts of applications are not replayed: %m");
 }
 
-/* `headstart plan` has written a file, which may be the first set of an application that gains. */
+/* `headstart plan` has written a file. If it is the first set that is to be replayed, executions
+ * are watched from now on. */
 static int on_pack(sd_event_source *source _unused_, const struct inotify_event *e, void *arg)
 {
     Prefetcher *p = arg;
-    uint64_t hash;
-    uint32_t uid;
+    _cleanup_close_ int state_fd = -EBADF;
 
-    if (!p->launches && e->len > 0 && launch_pack_parse_name(e->name, &uid, &hash))
+    if (p->launches || p->config.launch_replay != LAUNCH_MODE_AUTO || e->len == 0)
+        return 0;
+    state_fd = open(p->o.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state_fd >= 0 && launch_pack_is_replayed(state_fd, e->name, NULL))
         update_launches(p);
     return 0;
 }
@@ -465,9 +468,9 @@ static int set_up(Prefetcher *p)
         r = sd_event_add_signal(p->event, &p->reload, SIGHUP, on_reload, p);
     if (r >= 0)
         r = sd_event_add_signal(p->event, &p->dump, SIGUSR2, on_dump, p);
-    /* A new set is noticed later if this fails. */
-    if (r >= 0 && sd_event_add_inotify(p->event, &p->packs, p->o.state,
-                                       IN_CREATE | IN_MOVED_TO | IN_ONLYDIR, on_pack, p) < 0)
+    /* Without the watch, the next session notices the new sets. */
+    if (r >= 0 && sd_event_add_inotify(p->event, &p->packs, p->o.state, IN_MOVED_TO | IN_ONLYDIR,
+                                       on_pack, p) < 0)
         log_debug("headstartd: cannot watch %s, ignoring", p->o.state);
     return r < 0 ? r : recorder_follow(p->recorder, on_application, p);
 }

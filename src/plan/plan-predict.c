@@ -142,12 +142,20 @@ static usec_t known(usec_t predicted)
     return predicted == USEC_INFINITY ? 0 : predicted;
 }
 
-static void set_policy(PackContent *c, const StagePrediction *s, Policy configured)
+/* Stores the predicted times and what was chosen. `ready` is how long the stage takes without
+ * replay; 0: not known. */
+static void store_prediction(PackContent *c, const StagePrediction *s, usec_t ready, Policy policy,
+                             PolicyReason reason)
 {
-    c->policy = (int)configured >= 0 ? configured : s->best;
-    c->reason = (int)configured >= 0 ? POLICY_REASON_CONFIGURED : s->reason;
+    c->policy = policy;
+    c->reason = reason;
     for (Policy p = 0; p < _POLICY_MAX; p++)
         c->predicted_usec[p] = known(s->usec[p]);
+    c->predicts_waits = ready == 0;
+}
+
+static void set_order(PackContent *c, const StagePrediction *s)
+{
     c->hold_usec = c->bin_usec = 0;
     if (c->policy == POLICY_CONCURRENT)
         c->bin_usec = s->concurrent_bin > 0 ? s->concurrent_bin : USEC_INFINITY;
@@ -157,65 +165,50 @@ static void set_policy(PackContent *c, const StagePrediction *s, Policy configur
     }
 }
 
-static StageFacts facts_of(const Predictor *x, const PackContent *c)
+/* Predicts the stage of the pack. The caller has set the facts of `f` that the pack does not have.
+ * Returns 0 or -ENOMEM. */
+static int predict(const VolumeTable *volumes, const PlanParameters *p, const Prediction *in_memory,
+                   const PackContent *c, StageFacts f, StagePrediction *ret)
 {
-    StageFacts f = {
-            .devices = x->devices,
-            .n_devices = x->n_devices,
-            .reads = x->reads,
-            .n_reads = x->n_reads,
-            .pack_bytes = pack_content_size(c),
-    };
+    _cleanup_(predictor_done) Predictor x = {0};
 
+    CHECK(predictor_make(volumes, p, in_memory, c, &x));
+    f.devices = x.devices;
+    f.n_devices = x.n_devices;
+    f.reads = x.reads;
+    f.n_reads = x.n_reads;
+    f.pack_bytes = pack_content_size(c);
     for (size_t i = 0; i < c->n_volumes; i++)
         f.n_opens += c->volumes[i].n_files;
-    return f;
+    return stage_time_predict(&f, ret);
 }
 
 int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy configured,
                  StageMeasured measured, PackContent *c)
 {
-    _cleanup_(predictor_done) Predictor x = {0};
+    const StageFacts f = {
+            .ready = measured.ready,
+            .stalled = measured.stalled,
+            .deadline = p->deadline_usec,
+            .waits = c->stage == STAGE_LOGIN,
+    };
+    bool chosen = (int)configured >= 0;
     StagePrediction s;
-    StageFacts f;
-    int r = predictor_make(volumes, p, NULL, c, &x);
 
-    if (r < 0)
-        return r;
-    f = facts_of(&x, c);
-    f.ready = measured.ready;
-    f.stalled = measured.stalled;
-    f.deadline = p->deadline_usec;
-    f.waits = c->stage == STAGE_LOGIN;
-    r = stage_time_predict(&f, &s);
-    if (r < 0)
-        return r;
-    set_policy(c, &s, configured);
-    c->predicts_waits = measured.ready == 0;
+    CHECK(predict(volumes, p, NULL, c, f, &s));
+    store_prediction(c, &s, f.ready, chosen ? configured : s.best,
+                     chosen ? POLICY_REASON_CONFIGURED : s.reason);
+    set_order(c, &s);
     return 0;
 }
 
 int plan_predict_start(const VolumeTable *volumes, const PlanParameters *p,
                        const Prediction *in_memory, usec_t ready, PackContent *c)
 {
-    _cleanup_(predictor_done) Predictor x = {0};
+    const StageFacts f = {.start = true, .ready = ready, .bin = c->bin_usec};
     StagePrediction s;
-    StageFacts f;
-    int r = predictor_make(volumes, p, in_memory, c, &x);
 
-    if (r < 0)
-        return r;
-    f = facts_of(&x, c);
-    f.start = true;
-    f.ready = ready;
-    f.bin = c->bin_usec;
-    r = stage_time_predict(&f, &s);
-    if (r < 0)
-        return r;
-    c->policy = s.best;
-    c->reason = s.reason;
-    for (Policy k = 0; k < _POLICY_MAX; k++)
-        c->predicted_usec[k] = known(s.usec[k]);
-    c->predicts_waits = ready == 0;
+    CHECK(predict(volumes, p, in_memory, c, f, &s));
+    store_prediction(c, &s, ready, s.best, s.reason);
     return 0;
 }

@@ -39,6 +39,20 @@ bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_h
     return true;
 }
 
+bool launch_pack_is_replayed(int state_fd, const char *name, PolicyReason *ret_reason)
+{
+    PackHeader h;
+    uint64_t hash;
+    uint32_t uid;
+
+    if (!launch_pack_parse_name(name, &uid, &hash) ||
+        packs_read_header(state_fd, name, &h, NULL) < 0)
+        return false;
+    if (ret_reason)
+        *ret_reason = (PolicyReason)h.reason;
+    return h.policy != POLICY_OFF;
+}
+
 bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off)
 {
     _cleanup_closedir_ DIR *d = NULL;
@@ -48,17 +62,8 @@ bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off)
 
     if (directory_open(state_fd, ".", 0, &d) < 0)
         d = NULL;
-    while (d && !replayed && (e = directory_next(d))) {
-        PackHeader h;
-        uint64_t hash;
-        uint32_t uid;
-
-        if (!launch_pack_parse_name(e->d_name, &uid, &hash) ||
-            packs_read_header(state_fd, e->d_name, &h, NULL) < 0)
-            continue;
-        reason = (PolicyReason)h.reason;
-        replayed = h.policy != POLICY_OFF;
-    }
+    while (d && !replayed && (e = directory_next(d)))
+        replayed = launch_pack_is_replayed(state_fd, e->d_name, &reason);
     if (ret_off)
         *ret_off = replayed ? _POLICY_REASON_INVALID : reason;
     return replayed;
