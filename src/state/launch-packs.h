@@ -22,9 +22,9 @@ char *launch_pack_name(char name[static LAUNCH_PACK_NAME_MAX], uint32_t uid, uin
  * in the name. */
 bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_hash);
 
-/* Returns true if `name` is the name of a launch pack whose policy is not `off`. *ret_reason (may be
- * NULL) becomes the reason of the policy, and stays untouched if there is no usable launch pack of
- * that name. Reads only the head of the pack. */
+/* Returns true if `name` is the name of a launch pack whose policy is not `off`. *ret_reason (may
+ * be NULL) becomes the reason of the policy, and stays untouched if there is no usable launch pack
+ * of that name. Reads only the head of the pack. */
 bool launch_pack_is_replayed(int state_fd, const char *name, PolicyReason *ret_reason);
 
 /* Returns true if the set of any application is to be replayed: if the policy of a launch pack is
