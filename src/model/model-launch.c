@@ -255,9 +255,13 @@ static int compare_launches(const void *a, const void *b)
 {
     const ModelLaunch *x = a, *y = b;
     double v = x->sessions * (double)x->bytes, w = y->sessions * (double)y->bytes;
+    double own = x->sessions * (double)x->touched_bytes;
+    double other = y->sessions * (double)y->touched_bytes;
 
     if (x->helper != y->helper)
         return x->helper ? 1 : -1;
+    if (x->helper && own != other)
+        return own > other ? -1 : 1;
     return v != w ? (v > w ? -1 : 1) : strcmp(x->path, y->path);
 }
 
@@ -275,15 +279,17 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
     find_helpers(s, helpers);
     for (uint32_t i = 0; i < s->n_applications; i++) {
         const ModelApplication *a = &s->applications[i];
-        uint64_t bytes = 0;
+        uint64_t bytes = 0, touched = 0;
 
         for (; k < s->n_uses && s->uses[k].application == i; k++) {
             double needed = decayed_sum_ratio(s->uses[k].launched, a->launched);
             const ModelStageFile *f =
                     needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
-
-            bytes +=
+            uint64_t part =
                     f ? needed_bytes(launch_residency(&s->uses[k], f), needed, min_probability) : 0;
+
+            bytes += part;
+            touched += s->uses[k].touched ? part : 0;
         }
         if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){
@@ -291,6 +297,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
                     .application = i,
                     .sessions = decayed_sum_value(a->launched) / one,
                     .bytes = bytes,
+                    .touched_bytes = touched,
                     .helper = helpers[i],
                     .controlled = is_needed_known(s, sum->files[a->file].path, NULL),
             };

@@ -96,6 +96,24 @@ static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flag
     return t;
 }
 
+/* The start of the application has touched these pages of each file that the application opened.
+ * Add the applications in rising order. */
+static inline void touch_opened(Trace *t, uint32_t application, const char *pages)
+{
+    for (uint32_t file = 0; file < t->n_files; file++) {
+        _cleanup_range_set_ RangeSet ranges = {0};
+        bool opened = false;
+
+        for (size_t k = 0; k < t->n_accesses; k++)
+            opened = opened ||
+                     (t->accesses[k].file == file && t->accesses[k].application == application);
+        if (!opened || t->files[file].directory)
+            continue;
+        test_ranges(pages, PAGE, &ranges);
+        assert_int_equal(trace_add_touched(t, application, file, &ranges), 0);
+    }
+}
+
 /* Starts every application of the session at 0.5 s. Each has touched these pages of each file that
  * it opened. */
 static inline void touch(Trace *t, const char *pages)
@@ -107,17 +125,7 @@ static inline void touch(Trace *t, const char *pages)
                                                                 .start = 500 * USEC_PER_MSEC,
                                                                 .end = USEC_INFINITY}),
                          0);
-        for (uint32_t file = 0; file < t->n_files; file++) {
-            _cleanup_range_set_ RangeSet ranges = {0};
-            bool opened = false;
-
-            for (size_t k = 0; k < t->n_accesses; k++)
-                opened = opened || (t->accesses[k].file == file && t->accesses[k].application == i);
-            if (!opened || t->files[file].directory)
-                continue;
-            test_ranges(pages, PAGE, &ranges);
-            assert_int_equal(trace_add_touched(t, i, file, &ranges), 0);
-        }
+        touch_opened(t, i, pages);
     }
     assert_int_equal(trace_validate(t), 0);
 }
