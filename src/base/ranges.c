@@ -181,6 +181,17 @@ int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret)
     return 0;
 }
 
+uint64_t range_set_covered(const RangeSet *s, Range range)
+{
+    uint64_t end = range_end(&range), covered = 0;
+
+    for (size_t i = first_ending_at_or_after(s, range.offset);
+         i < s->n && s->ranges[i].offset < end; i++)
+        covered += MIN(end, range_end(&s->ranges[i])) -
+                   MIN(MAX(range.offset, s->ranges[i].offset), range_end(&s->ranges[i]));
+    return covered;
+}
+
 uint64_t range_set_total(const RangeSet *s)
 {
     uint64_t total = 0;

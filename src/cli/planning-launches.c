@@ -8,10 +8,12 @@
 #include "model/ownership.h"
 #include "plan/plan-predict.h"
 #include "session/cycle.h"
+#include "session/mount-dirs.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* The largest number of packs for one user, and of packs for all users. */
 #define LAUNCH_PACKS_MAX 32U
@@ -98,7 +100,7 @@ static int choose_policy(const Planning *p, uint32_t uid, const PlanParameters *
     if (harmful || p->c->config.launch_replay != LAUNCH_MODE_AUTO)
         return 0;
     if (uid != UID_INVALID)
-        ready = launch_benefits_unreplayed_usec(&h->benefits, &h->records, application, uid);
+        ready = launch_benefits_unreplayed_usec(&h->records, application, uid);
     return plan_predict_start(&p->volumes, parameters, in_memory, ready, c);
 }
 
@@ -167,6 +169,7 @@ static int make_pack(Planning *p, const Model *sum, const Prediction *in_memory,
     launch_pack_name(name, uid, hash);
     r = model_predict_launch(sum, l->application, &prediction);
     if (r >= 0) {
+        prediction_remove_files(prediction, cycle_excludes, p->c->config.exclude);
         prediction_keep_likeliest(prediction, LAUNCH_FILES_MAX);
         r = compile(p, uid, name, l, prediction, in_memory, &benefit, &bytes, &size);
     }
@@ -188,15 +191,30 @@ static int make_pack(Planning *p, const Model *sum, const Prediction *in_memory,
 static int predict_in_memory(const Planning *p, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+    Prediction nothing = {0};
     int r = model_predict_stage(p->model, STAGE_BOOT, UID_INVALID, &boot);
 
     if (r >= 0 && uid != UID_INVALID)
         r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
-    if (r >= 0 && login)
-        r = prediction_append(boot, login, 0);
+    if (r >= 0)
+        r = prediction_append(boot, login ? login : &nothing, 0);
     if (r >= 0)
         *ret = TAKE_PTR(boot);
     return r;
+}
+
+/* Returns true if root owns the application, so that it may have a set for everybody. Else a user
+ * could fill the places of these sets with programs of the own home directory. */
+static bool is_for_everybody(const char *root, const MountDirs *dirs, const char *path)
+{
+    _cleanup_free_ char *below = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    struct stat st;
+
+    if (asprintf(&below, "%s%s", strcmp(root, "/") == 0 ? "" : root, path) < 0)
+        return false;
+    fd = mount_dirs_open_path(dirs, below, &st);
+    return fd >= 0 && ownership_allows(st.st_uid, st.st_gid, st.st_mode, OWNERSHIP_ANYBODY);
 }
 
 /* Makes the packs of one user's applications, or the packs for all users (`uid` UID_INVALID).
@@ -207,10 +225,13 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     _cleanup_model_ Model *sum = NULL;
     _cleanup_prediction_ Prediction *in_memory = NULL;
     _cleanup_free_ ModelLaunch *l = NULL;
+    _cleanup_mount_dirs_ MountDirs dirs = {0};
     size_t n = 0, n_made = 0;
     int r;
 
-    r = model_sum_stages(p->model, 1U << STAGE_SESSION, uid, &sum);
+    r = mount_dirs_read(p->root, NULL, 0, &dirs);
+    if (r >= 0)
+        r = model_sum_stages(p->model, 1U << STAGE_SESSION, uid, &sum);
     if (r >= 0)
         r = predict_in_memory(p, uid, &in_memory);
     if (r >= 0)
@@ -219,7 +240,8 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
         return cli_error(r, "cannot predict starts of applications: %m");
     for (size_t i = 0; r >= 0 && i < n && n_made < LAUNCH_PACKS_MAX; i++) {
         progress_update(&p->progress, p->n_tried * SHARES + i * SHARES / n, p->n_to_try * SHARES);
-        if (cycle_excludes(c->exclude, l[i].path))
+        if (cycle_excludes(c->exclude, l[i].path) ||
+            (uid == UID_INVALID && !is_for_everybody(p->root, &dirs, l[i].path)))
             continue;
         r = make_pack(p, sum, in_memory, uid, &l[i], w);
         n_made++;

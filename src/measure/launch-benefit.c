@@ -221,17 +221,26 @@ static int compare_usec(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-usec_t launch_benefits_unreplayed_usec(const LaunchBenefits *b, const LaunchRecords *l,
-                                       const char *application, uint32_t uid)
+usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *application,
+                                       uint32_t uid)
 {
     usec_t took[UNREPLAYED_MAX];
+    const LaunchRecord *first = NULL; /* the earliest start so far in its boot */
     size_t n = 0;
 
-    for (size_t i = l->n; i-- > 0 && n < UNREPLAYED_MAX;)
-        if (l->items[i].uid == uid && l->items[i].replayed != LAUNCH_REPLAYED &&
-            b->exclusions[i] != LAUNCH_EXCLUSION_AGAIN &&
-            strcmp(l->items[i].application, application) == 0)
-            took[n++] = l->items[i].took_usec;
+    /* From the latest to the earliest start. The starts of a boot follow one another. */
+    for (size_t i = l->n; i-- > 0 && n < UNREPLAYED_MAX;) {
+        const LaunchRecord *x = &l->items[i];
+
+        if (x->uid != uid || strcmp(x->application, application) != 0)
+            continue;
+        if (first && (!*x->boot_id || strcmp(x->boot_id, first->boot_id) != 0) &&
+            first->replayed != LAUNCH_REPLAYED)
+            took[n++] = first->took_usec;
+        first = x;
+    }
+    if (first && n < UNREPLAYED_MAX && first->replayed != LAUNCH_REPLAYED)
+        took[n++] = first->took_usec;
     if (n == 0)
         return 0;
     qsort(took, n, sizeof(*took), compare_usec);

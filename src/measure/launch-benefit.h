@@ -48,7 +48,6 @@ int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *
 Benefit launch_benefits_find(const LaunchBenefits *b, const char *application);
 
 /* Returns how long a start of the application by this user takes without replay: the median of the
- * newest such starts, each the first one of its boot. 0: none was recorded. `b` was computed from
- * `l`. */
-usec_t launch_benefits_unreplayed_usec(const LaunchBenefits *b, const LaunchRecords *l,
-                                       const char *application, uint32_t uid);
+ * newest such starts, each the user's first one of its boot. 0: none was recorded. */
+usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *application,
+                                       uint32_t uid);

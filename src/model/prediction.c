@@ -60,6 +60,19 @@ void prediction_keep_likeliest(Prediction *p, size_t n)
         qsort(p->files, n, sizeof(PredictedFile), compare_paths);
 }
 
+void prediction_remove_files(Prediction *p, bool (*remove)(const char *list, const char *path),
+                             const char *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_files; i++)
+        if (remove(list, p->files[i].path))
+            file_done(&p->files[i]);
+        else
+            p->files[n++] = p->files[i];
+    p->n_files = n;
+}
+
 /* Returns the index of the first file whose path is not less than `path`. */
 static size_t lower_bound(const Prediction *p, const char *path)
 {
@@ -69,6 +82,22 @@ static size_t lower_bound(const Prediction *p, const char *path)
         size_t middle = low + (high - low) / 2;
 
         if (strcmp(p->files[middle].path, path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the index of the first map that ends after `offset`. */
+static size_t first_map(const PredictedFile *f, uint64_t offset)
+{
+    size_t low = 0, high = f->n_maps;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (f->maps[middle].offset + f->maps[middle].length <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -94,8 +123,9 @@ uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range ra
         const PredictedFile *f = &p->files[i];
         uint64_t bytes = 0;
 
-        for (size_t k = 0; k < f->n_maps; k++)
-            if (f->probability * f->maps[k].probability >= min_probability)
+        for (size_t k = first_map(f, range.offset);
+             k < f->n_maps && f->maps[k].offset < range.offset + range.length; k++)
+            if (f->maps[k].probability >= min_probability)
                 bytes += overlap(range, &f->maps[k]);
         most = MAX(most, bytes);
     }

@@ -52,6 +52,10 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
+/* Removes the files for which remove(list, path) returns true. */
+void prediction_remove_files(Prediction *p, bool (*remove)(const char *list, const char *path),
+                             const char *list);
+
 /* Returns how many bytes of that range of the file are in ranges that are needed with at least this
  * probability. The files of `p` are sorted by path. */
 uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range range,

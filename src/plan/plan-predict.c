@@ -86,18 +86,39 @@ static uint64_t missing_bytes(const PackContentVolume *g, size_t k, const Predic
     return bytes < PACK_PAGE_SIZE ? 0 : bytes;
 }
 
-static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g,
-                      const Prediction *in_memory)
+/* Collects the metadata of the filesystem that is probably in memory. Returns 0 or -ENOMEM. */
+static int metadata_in_memory(const Prediction *in_memory, const char *uuid, RangeSet *ret)
 {
-    for (size_t k = 0; k < g->n_metadata; k++)
+    for (size_t i = 0; in_memory && i < in_memory->n_metadata; i++) {
+        const PredictedMetadata *m = &in_memory->metadata[i];
+
+        if (m->range.probability >= IN_MEMORY_PROBABILITY && strcmp(m->uuid, uuid) == 0)
+            CHECK(range_set_insert(ret, m->range.offset, m->range.length));
+    }
+    return 0;
+}
+
+static int add_reads(Predictor *x, uint32_t device, const char *uuid, const PackContentVolume *g,
+                     const Prediction *in_memory)
+{
+    _cleanup_range_set_ RangeSet have = {0};
+
+    CHECK(metadata_in_memory(in_memory, uuid, &have));
+    for (size_t k = 0; k < g->n_metadata; k++) {
+        const Range range = {g->metadata[k].offset, g->metadata[k].length};
+        uint64_t bytes = range.length - range_set_covered(&have, range);
+
+        if (bytes == 0)
+            continue;
         x->reads[x->n_reads++] = (StageRead){
                 .device = device,
                 .metadata = true,
-                .place = g->metadata[k].offset,
-                .length = g->metadata[k].length,
+                .place = range.offset,
+                .length = bytes,
                 .need = USEC_INFINITY,
                 .probability = g->metadata[k].probability,
         };
+    }
     for (size_t k = 0; k < g->n_data; k++) {
         uint64_t bytes = missing_bytes(g, k, in_memory);
 
@@ -111,6 +132,7 @@ static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g,
                 .probability = g->data[k].probability,
         };
     }
+    return 0;
 }
 
 static int predictor_make(const VolumeTable *t, const PlanParameters *p,
@@ -130,7 +152,7 @@ static int predictor_make(const VolumeTable *t, const PlanParameters *p,
         const Volume *v = volume_of(t, &c->volumes[i]);
 
         if (v)
-            add_reads(&x, add_device(&x, v, p), &c->volumes[i], in_memory);
+            CHECK(add_reads(&x, add_device(&x, v, p), v->uuid, &c->volumes[i], in_memory));
     }
     *ret = x;
     x = (Predictor){0};

@@ -22,8 +22,8 @@ int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy con
 
 /* Predicts what the replay of a launch set gains, and sets the policy: `concurrent`, or `off` if it
  * gains too little. `ready` is how long a start takes without replay; 0: not known. `in_memory` is
- * what the boot and the login read, with files sorted by path: ranges that they probably read are
- * in memory when the application starts. NULL: nothing is. The pack keeps its order. Returns 0 or
- * -ENOMEM; *c is untouched on failure. */
+ * what the boot and the login read, as prediction_append() sorts it: ranges and metadata that they
+ * probably read are in memory when the application starts. NULL: nothing is. The pack keeps its
+ * order. Returns 0 or -ENOMEM; *c is untouched on failure. */
 int plan_predict_start(const VolumeTable *volumes, const PlanParameters *p,
                        const Prediction *in_memory, usec_t ready, PackContent *c);

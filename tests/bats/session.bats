@@ -807,6 +807,24 @@ planned_bytes() {
     run ! ls "$HS_STATE"/launch-*.pack
 }
 
+@test "launch: an application of a user takes no place of everybody's sets" {
+    SESSION_UID=1000
+    chown 1000 "$HS_MNT/bin/second"
+    learned_starts
+    [ "$(ls "$HS_STATE"/launch@1000-*.pack | wc -l)" = 2 ]
+    [ "$(ls "$HS_STATE"/launch-*.pack | wc -l)" = 1 ]
+}
+
+@test "launch: a set holds no file below Exclude=" {
+    cat_packs() { for pack; do "$HEADSTART" show --limit=0 "$pack"; done; }
+    learned_starts
+    cat_packs "$HS_STATE"/launch-*.pack | grep -q "/data/b/2"
+    session_config MinSize=0 Predict=no LaunchReplay=yes Exclude=/data/b 'Exclude=!/data/b/1'
+    plan
+    cat_packs "$HS_STATE"/launch-*.pack | grep -q "/data/b/1"
+    run ! grep -q "/data/b/2" < <(cat_packs "$HS_STATE"/launch-*.pack)
+}
+
 @test "launch: everybody's set holds only files of root, a user's set also those of the user" {
     SESSION_UID=1000
     chown 1000 "$HS_MNT/data/b/2"

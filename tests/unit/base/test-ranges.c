@@ -40,12 +40,15 @@ static void add_every_range_to_every_set(void **state)
         for (unsigned a = 0; a <= N; a++)
             for (unsigned b = a; b <= N; b++) {
                 RangeSet s;
-                uint32_t want = m;
+                uint32_t want = m, own = 0;
 
                 set_of(m, &s);
                 assert_int_equal(mask_of(&s), m);
                 for (unsigned i = a; i < b; i++)
-                    want |= 1U << i;
+                    own |= 1U << i;
+                want |= own;
+                assert_int_equal(range_set_covered(&s, (Range){a, b - a}),
+                                 __builtin_popcount(m & own));
                 assert_int_equal(range_set_insert_span(&s, a, b), 0);
                 assert_int_equal(mask_of(&s), want);
                 assert_int_equal(range_set_total(&s), __builtin_popcount(want));

@@ -4,6 +4,8 @@
 
 #include "util/model-util.h"
 
+#include <time.h>
+
 /* Four sessions at one moment, so that each counts the same. E1 (A) is active in two of them and
  * uses M (x) in one of those: P(E1) P(M|E1) = 1/2 * 1/2. E2 (B) is active in all and uses M in two:
  * 1 * 1/2. Thesis eq. 4.16: P(M) = 1 - (1 - 1/4)(1 - 1/2) = 5/8. */
@@ -1189,6 +1191,11 @@ static void limits_of_a_merger(void **state)
     assert_null(m);
 }
 
+static bool is_path(const char *list, const char *path)
+{
+    return strcmp(list, path) == 0;
+}
+
 static void a_prediction_is_cut_to_the_likeliest(void **state)
 {
     static const double chances[] = {0.5, 0.9, 0.5, 0.1, 0.7};
@@ -1214,8 +1221,35 @@ static void a_prediction_is_cut_to_the_likeliest(void **state)
     assert_string_equal(p->files[0].path, "/f0"); /* as likely as /f2, and before it */
     assert_string_equal(p->files[1].path, "/f1");
     assert_string_equal(p->files[2].path, "/f4");
+    prediction_remove_files(p, is_path, "/f1");
+    assert_int_equal(p->n_files, 2);
+    assert_string_equal(p->files[0].path, "/f0");
+    assert_string_equal(p->files[1].path, "/f4");
     prediction_keep_likeliest(p, 0);
     assert_int_equal(p->n_files, 0);
+}
+
+#define FRAGMENTS 300000U
+
+static void likely_bytes_of_a_fragmented_file(void **state)
+{
+    PredictedRange *maps = calloc(FRAGMENTS, sizeof(*maps));
+    PredictedFile f = {.path = (char *)"/f", .probability = 1, .maps = maps, .n_maps = FRAGMENTS};
+    const Prediction p = {.files = &f, .n_files = 1};
+    clock_t begin = clock();
+    uint64_t bytes = 0;
+
+    assert_non_null(maps);
+    for (size_t i = 0; i < FRAGMENTS; i++)
+        maps[i] = (PredictedRange){2 * i * PAGE, PAGE, i % 2 ? 0.6 : 0.4};
+    for (size_t i = 0; i < FRAGMENTS; i++)
+        bytes += prediction_likely_bytes(&p, "/f", (Range){2 * i * PAGE, PAGE}, 0.5);
+    assert_int_equal(bytes, FRAGMENTS / 2 * PAGE);
+    assert_in_range(clock() - begin, 0, 10 * CLOCKS_PER_SEC);
+    /* A range begins and ends within other ranges. */
+    assert_int_equal(prediction_likely_bytes(&p, "/f", (Range){2 * PAGE + 1, 4 * PAGE}, 0.5),
+                     PAGE);
+    free(maps);
 }
 
 #define NEEDING (MODEL_NEEDED_MAX / 2 + 50)
@@ -1278,6 +1312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_prediction_is_cut_to_the_likeliest),
+            cmocka_unit_test(likely_bytes_of_a_fragmented_file),
             cmocka_unit_test(needed_by_either_application),
             cmocka_unit_test(needed_metadata_is_bounded),
             cmocka_unit_test(many_small_chances),

@@ -33,6 +33,7 @@ static void example(Example *x, DeviceClass class, usec_t ready)
     *x = (Example){
             .volume = {.mountpoint = (char *)"/srv",
                        .disk = (char *)"sda",
+                       .uuid = (char *)"own",
                        .size_bytes = RANGES * FAR},
             .parameters = {.device_class = class},
             .ready = ready,
@@ -64,7 +65,8 @@ static void example(Example *x, DeviceClass class, usec_t ready)
  * names on another filesystem. */
 static Policy choose(Example *x, unsigned n, double probability)
 {
-    PredictedRange whole = {0, BYTES - 1000, 1}, small = {0, BYTES / 4, 1};
+    PredictedRange whole = {0, BYTES - 1000, probability}, other_whole = {0, BYTES, 1};
+    PredictedRange small = {0, BYTES / 4, probability};
     char paths[2 * RANGES][32];
     PredictedFile files[2 * RANGES];
     const Prediction login = {.files = files, .n_files = RANGES + n};
@@ -75,7 +77,9 @@ static Policy choose(Example *x, unsigned n, double probability)
         snprintf(paths[i], sizeof(paths[i]), "%s/lib/%03u.so", other ? "" : "/srv", i % RANGES);
         files[i] = (PredictedFile){.path = paths[i],
                                    .probability = other ? 1 : probability,
-                                   .maps = i == RANGES + n - 1 && !other ? &small : &whole,
+                                   .maps = other                 ? &other_whole
+                                           : i == RANGES + n - 1 ? &small
+                                                                 : &whole,
                                    .n_maps = 1};
     }
     assert_int_equal(plan_predict_start(&x->table, &x->parameters, &login, x->ready, &x->content),
@@ -98,6 +102,7 @@ static void what_the_login_reads_saves_nothing(void **state)
 
     assert_int_equal(choose(&x, RANGES, 1), POLICY_OFF);
     assert_int_equal(x.content.reason, POLICY_REASON_NO_GAIN);
+    assert_int_equal(choose(&x, RANGES, 0.6), POLICY_OFF);
     assert_int_equal(choose(&x, RANGES, 0.4), POLICY_CONCURRENT);
     assert_int_equal(choose(&x, RANGES / 2, 1), POLICY_CONCURRENT);
 }
@@ -116,11 +121,47 @@ static void reading_overlaps_with_computing(void **state)
     assert_int_equal(choose(&x, RANGES - 30, 1), POLICY_OFF); /* under 20 ms */
 }
 
+/* Returns the predicted time of a start without replay whose set has only metadata. The login reads
+ * `blocks` of each four blocks with that probability. */
+static usec_t time_of_metadata(Example *x, const char *uuid, uint64_t blocks, double probability)
+{
+    PredictedRange metadata[RANGES];
+    PredictedMetadata known[RANGES];
+    const Prediction login = {.metadata = known, .n_metadata = RANGES};
+
+    for (unsigned i = 0; i < RANGES; i++) {
+        metadata[i] = (PredictedRange){i * FAR, UINT64_C(4) * 4096, 1};
+        known[i] = (PredictedMetadata){.uuid = (char *)uuid,
+                                       .range = {i * FAR, blocks * 4096, probability}};
+    }
+    x->content_volume.n_data = 0;
+    x->content_volume.metadata = metadata;
+    x->content_volume.n_metadata = RANGES;
+    assert_int_equal(plan_predict_start(&x->table, &x->parameters, &login, x->ready, &x->content),
+                     0);
+    x->content_volume.metadata = NULL;
+    return x->content.predicted_usec[POLICY_OFF];
+}
+
+static void metadata_that_the_login_reads_saves_nothing(void **state)
+{
+    Example x;
+    usec_t cold;
+
+    (void)state;
+    example(&x, DEVICE_CLASS_HDD, 0);
+    cold = time_of_metadata(&x, "own", 4, 0.4);
+    assert_true(time_of_metadata(&x, "own", 4, 0.6) + USEC_PER_SEC / 2 < cold);
+    assert_true(time_of_metadata(&x, "own", 3, 1) + USEC_PER_SEC / 2 > cold);
+    assert_int_equal(time_of_metadata(&x, "another", 4, 1), cold);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_the_login_reads_saves_nothing),
             cmocka_unit_test(reading_overlaps_with_computing),
+            cmocka_unit_test(metadata_that_the_login_reads_saves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
