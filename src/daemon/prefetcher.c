@@ -37,6 +37,8 @@ struct Prefetcher {
     Cycle *cycle;
     PrefetchThread *thread;
     LaunchThread *launches; /* NULL: starts are not replayed, or executions cannot be watched */
+    usec_t launches_since;  /* CLOCK_REALTIME; they are replayed since then; USEC_INFINITY: they are
+                               not */
     usec_t decided_at, saved_at;
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
@@ -289,22 +291,22 @@ static void on_application(void *arg, const RecordedApplication *a)
 }
 
 /* Returns true if starts of applications are to be replayed. With LaunchReplay=auto executions are
- * watched as soon as an application is predicted to gain. They stay watched in this session,
- * because its trace and its history need the results. */
+ * watched as soon as an application is predicted to gain, and to the end of the session. */
 static bool wants_launches(const Prefetcher *p)
 {
     _cleanup_close_ int state_fd = -EBADF;
 
     if (p->config.launch_replay != LAUNCH_MODE_AUTO)
         return p->config.launch_replay == LAUNCH_MODE_YES;
-    if (p->launches)
+    if (p->launches_since != USEC_INFINITY)
         return true;
     state_fd = open(p->o.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return state_fd >= 0 && launch_packs_are_replayed(state_fd, NULL);
 }
 
 /* Starts or stops launch replay, as the configuration and the launch sets say. If that fails, the
- * session continues without it. */
+ * session continues without it. A thread that was stopped stays, because the trace and the history
+ * of the session need its results. */
 static void update_launches(Prefetcher *p)
 {
     const LaunchOptions o = {
@@ -314,15 +316,18 @@ static void update_launches(Prefetcher *p)
             .maximum_pressure = cycle_parameters(&p->config).maximum_pressure,
     };
     bool wanted = wants_launches(p);
-    int r;
+    int r = 0;
 
-    if (!wanted)
-        p->launches = launch_thread_free(p->launches);
-    if (!wanted || p->launches)
-        return;
-    r = launch_thread_new(&o, &p->launches);
+    if (p->launches)
+        launch_thread_switch(p->launches, wanted);
+    else if (wanted)
+        r = launch_thread_new(&o, &p->launches);
     if (r < 0)
         log_debug_errno(r, "headstartd: starts of applications are not replayed: %m");
+    if (!wanted || !p->launches)
+        p->launches_since = USEC_INFINITY;
+    else if (p->launches_since == USEC_INFINITY)
+        p->launches_since = clock_now(CLOCK_REALTIME);
 }
 
 /* `headstart plan` has written a file. If it is the first set that is to be replayed, executions
@@ -332,7 +337,11 @@ static int on_pack(sd_event_source *source _unused_, const struct inotify_event 
     Prefetcher *p = arg;
     _cleanup_close_ int state_fd = -EBADF;
 
-    if (p->launches || p->config.launch_replay != LAUNCH_MODE_AUTO || e->len == 0)
+    if (p->launches_since != USEC_INFINITY || p->config.launch_replay != LAUNCH_MODE_AUTO)
+        return 0;
+    if (e->mask & IN_Q_OVERFLOW)
+        update_launches(p);
+    if (e->mask & IN_Q_OVERFLOW || e->len == 0)
         return 0;
     state_fd = open(p->o.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (state_fd >= 0 && launch_pack_is_replayed(state_fd, e->name, NULL))
@@ -460,8 +469,6 @@ static int set_up(Prefetcher *p)
     if (r >= 0)
         r = prefetch_thread_new(p->root, p->uid, &p->thread);
     if (r >= 0)
-        update_launches(p);
-    if (r >= 0)
         r = sd_event_add_time_relative(p->event, &p->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                                        on_timer, p);
     if (r >= 0)
@@ -472,6 +479,8 @@ static int set_up(Prefetcher *p)
     if (r >= 0 && sd_event_add_inotify(p->event, &p->packs, p->o.state, IN_MOVED_TO | IN_ONLYDIR,
                                        on_pack, p) < 0)
         log_debug("headstartd: cannot watch %s, ignoring", p->o.state);
+    if (r >= 0)
+        update_launches(p); /* behind the watch, so that no new set is missed */
     return r < 0 ? r : recorder_follow(p->recorder, on_application, p);
 }
 
@@ -487,6 +496,7 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
     p->recorder = recorder;
     p->event = sd_event_ref(event);
     p->uid = uid;
+    p->launches_since = USEC_INFINITY;
     p->saved_at = now();
     r = set_up(p);
     if (r < 0) {
@@ -511,9 +521,9 @@ unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid)
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 
-bool prefetcher_replays_launches(const Prefetcher *p)
+usec_t prefetcher_launches_since(const Prefetcher *p)
 {
-    return p && p->launches;
+    return p ? p->launches_since : USEC_INFINITY;
 }
 
 void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret)

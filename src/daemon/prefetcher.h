@@ -31,11 +31,11 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
  * TRACE_FOLLOWED if it has learned from starts and exits. 0 if p is NULL. */
 unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid);
 
-/* Returns true if the prefetcher replays the launch sets of applications that start. */
-bool prefetcher_replays_launches(const Prefetcher *p);
+/* Returns since when (CLOCK_REALTIME) the prefetcher replays the launch sets of applications that
+ * start; USEC_INFINITY: it does not. */
+usec_t prefetcher_launches_since(const Prefetcher *p);
 
-/* Copies the replays of launch sets that are over to *ret: since the session began, or since launch
- * replay was last switched on. NULL: there are none. */
+/* Copies the replays of launch sets in this session that are over to *ret. NULL: there are none. */
 void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret);
 
 /* Moves what was observed of control starts to *ret, which the caller frees with

@@ -95,7 +95,7 @@ static void complete_ended(const RecordingStage *s, EndedStage *e)
     e->root_fd = s->root_fd;
     e->boot = stage_source_boot_times(s->stages);
     e->begin = s->begin;
-    e->launches = prefetcher_replays_launches(s->prefetcher);
+    e->launches_since = prefetcher_launches_since(s->prefetcher);
     prefetcher_launch_log(s->prefetcher, &e->launch_log);
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
     e->exact = e->requested && s->rerecord.stages[e->trace->stage].exact;

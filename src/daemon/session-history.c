@@ -211,10 +211,39 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
                         stage_to_string(s->stage));
 }
 
+/* Returns the replay of the start's launch set, or NULL. The recorder may note the start of an
+ * application somewhat later than the launch thread. Executions within LAUNCH_AGAIN_USEC belong to
+ * the same start, so an earlier start is not found. */
+static const LaunchReplay *find_replay(const EndedStage *e, const LaunchRecord *l, usec_t start)
+{
+    const LaunchKey key = {l->uid, launch_pack_hash(l->application)};
+
+    return launch_log_find(&e->launch_log, key, start - MIN(start, LAUNCH_AGAIN_USEC),
+                           start + l->took_usec);
+}
+
+static usec_t start_boottime(const Trace *t, const LaunchRecord *l)
+{
+    return t->start_boottime + (l->start_realtime_usec - t->start_realtime);
+}
+
+/* Returns whether the start was replayed. The pack `p` is the one of now: `headstart plan` may have
+ * written it after the start. A set that was already in memory counts as replayed, and is in no
+ * log. */
+static LaunchReplayed was_replayed(const EndedStage *e, const LaunchRecord *l, const Pack *p)
+{
+    if (find_replay(e, l, start_boottime(e->trace, l)))
+        return LAUNCH_REPLAYED;
+    if (p->header->policy == POLICY_OFF || l->start_realtime_usec < e->launches_since ||
+        l->start_realtime_usec < le64toh(p->header->created_realtime_usec))
+        return LAUNCH_NOT_REPLAYED;
+    return pack_is_control(p, e->trace->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+}
+
 /* Adds what is known of the application's launch set: its policy, how the start used it, and
  * whether it was replayed. LAUNCH_CONTROL means that it was not replayed because this is a control
- * session. LAUNCH_NOT_REPLAYED means that there is no such set, that its policy is `off`, or that
- * launch replay was off. A set that was already in memory counts as replayed. */
+ * session. LAUNCH_NOT_REPLAYED means that there was no such set, that its policy is `off`, or that
+ * executions were not watched. */
 static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
 {
     const Trace *t = e->trace;
@@ -224,24 +253,18 @@ static void add_launch_set(const EndedStage *e, int state_fd, LaunchRecord *l)
     if (launch_pack_read(state_fd, l->uid, launch_pack_hash(l->application), &buf, &p) < 0)
         return;
     l->policy = (Policy)p.header->policy;
-    if (e->launches && l->policy != POLICY_OFF)
-        l->replayed = pack_is_control(&p, t->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+    l->replayed = was_replayed(e, l, &p);
     if (pack_usage_compare_start(&p, t, l->trace_application,
                                  l->start_realtime_usec - t->start_realtime, l->took_usec, NULL,
                                  NULL, &l->usage) < 0)
         l->usage = pack_usage_empty();
 }
 
-/* Adds begin and end of the replay of the application's launch set. The recorder may note the start
- * of an application somewhat later than the launch thread. Executions within LAUNCH_AGAIN_USEC
- * belong to the same start, so an earlier start is not found. */
+/* Adds begin and end of the replay of the application's launch set. */
 static void add_launch_replay(const EndedStage *e, LaunchRecord *l)
 {
-    const Trace *t = e->trace;
-    const LaunchKey key = {l->uid, launch_pack_hash(l->application)};
-    usec_t start = t->start_boottime + (l->start_realtime_usec - t->start_realtime);
-    const LaunchReplay *r = launch_log_find(
-            &e->launch_log, key, start - MIN(start, LAUNCH_AGAIN_USEC), start + l->took_usec);
+    usec_t start = start_boottime(e->trace, l);
+    const LaunchReplay *r = find_replay(e, l, start);
 
     if (!r || l->replayed != LAUNCH_REPLAYED || r->end <= start)
         return;

@@ -18,10 +18,11 @@ typedef struct EndedStage {
     BootTimes boot;
     MachineCounters begin, end;
     usec_t end_boottime;
-    usec_t settled_ago; /* StageChange.settled_ago */
-    bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
-    bool exact;         /* an exact recording was requested */
-    bool launches;      /* launch replay was on */
+    usec_t settled_ago;    /* StageChange.settled_ago */
+    bool requested;        /* `headstart measure` or `headstart rerecord` switched replay off */
+    bool exact;            /* an exact recording was requested */
+    usec_t launches_since; /* CLOCK_REALTIME; executions were watched from then on, and still are;
+                              USEC_INFINITY: they are not */
     LaunchLog launch_log;
 } EndedStage;
 

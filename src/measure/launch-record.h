@@ -16,8 +16,8 @@
 #define LAUNCH_APPLICATION_MAX 512U /* bytes of its path, NUL included */
 
 typedef enum LaunchReplayed {
-    LAUNCH_NOT_REPLAYED, /* the application has no launch set, the set's policy is `off`, or
-                            LaunchReplay=no */
+    LAUNCH_NOT_REPLAYED, /* the application had no launch set, the set's policy is `off`, or
+                            executions were not watched */
     LAUNCH_CONTROL,      /* not replayed, because the session is a control session */
     LAUNCH_REPLAYED,
     _LAUNCH_REPLAYED_MAX,

@@ -27,6 +27,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -53,8 +54,9 @@ struct LaunchThread {
     pthread_mutex_t lock; /* guards the next four members; never held during I/O */
     LaunchReport report;
     LaunchLog log;
-    bool left;  /* launch_thread_free() has given up: the thread frees *t */
-    bool ended; /* the thread does not use *t any more */
+    bool left;       /* launch_thread_free() has given up: the thread frees *t */
+    bool ended;      /* the thread does not use *t any more */
+    atomic_bool off; /* launch_thread_switch() */
     LaunchControls *controls;
     int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
@@ -234,18 +236,22 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
     uint32_t pids[1 + LAUNCH_ANCESTORS_MAX];
     const LaunchKey key = {uid, launch_pack_hash(path)};
     _cleanup_free_ char *buf = NULL;
+    PackHeader header;
     uint64_t *count;
     Pack pack;
     int r;
 
-    if (launch_table_repeats(&t->table, key, event))
+    if (atomic_load_explicit(&t->off, memory_order_relaxed) ||
+        launch_table_repeats(&t->table, key, event))
         return;
-    r = launch_pack_read(t->state_fd, uid, key.application, &buf, &pack);
+    r = launch_pack_read_header(t->state_fd, uid, key.application, &header);
     if (r == -ENOENT)
         return;
+    if (r >= 0 && header.policy != POLICY_OFF)
+        r = launch_pack_read(t->state_fd, uid, key.application, &buf, &pack);
     if (r < 0)
         log_debug_errno(r, "headstartd: launch: %s: cannot use the pack, ignoring: %m", path);
-    if (r < 0 || pack.header->policy == POLICY_OFF ||
+    if (r < 0 || header.policy == POLICY_OFF ||
         !launch_table_note(&t->table, key, pids, proc_lineage(pid, pids, ELEMENTSOF(pids)),
                            event)) {
         launch_table_pass(&t->table, key, event);
@@ -492,6 +498,11 @@ LaunchThread *launch_thread_free(LaunchThread *t)
     }
     release(t);
     return NULL;
+}
+
+void launch_thread_switch(LaunchThread *t, bool on)
+{
+    atomic_store_explicit(&t->off, !on, memory_order_relaxed);
 }
 
 void launch_thread_report(LaunchThread *t, LaunchReport *ret)

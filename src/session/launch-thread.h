@@ -56,6 +56,10 @@ bool launch_report_has_control(const LaunchReport *r, uint32_t uid);
 
 typedef struct LaunchThread LaunchThread;
 
+/* Switches the replay of further starts on or off. It is on at first. What is being read is read to
+ * its end. */
+void launch_thread_switch(LaunchThread *t, bool on);
+
 /* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
  * them. Returns 0 or a negative errno, for example -EPERM if fanotify is not permitted. */
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);

@@ -69,6 +69,17 @@ bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off)
     return replayed;
 }
 
+int launch_pack_read_header(int state_fd, uint32_t uid, uint64_t hash, PackHeader *ret)
+{
+    const uint32_t uids[] = {uid, UID_INVALID};
+    char name[LAUNCH_PACK_NAME_MAX];
+    int r = -ENOENT;
+
+    for (size_t i = 0; i < ELEMENTSOF(uids) && r == -ENOENT; i++)
+        r = packs_read_header(state_fd, launch_pack_name(name, uids[i], hash), ret, NULL);
+    return r;
+}
+
 int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret)
 {
     const uint32_t uids[] = {uid, UID_INVALID};
