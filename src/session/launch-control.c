@@ -132,10 +132,12 @@ void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *
     c->begun[c->n_begun++] = key.uid;
     prefetch_hold(o.due);
     r = launch_observation_begin(key, c->root, t, buf, p, &o.observation);
-    if (r < 0)
-        log_debug_errno(r, "headstartd: launch: cannot observe a control start, ignoring: %m");
-    else
+    if (r >= 0) {
         *place = o;
+        return;
+    }
+    prefetch_release(o.due, latest_due(c));
+    log_debug_errno(r, "headstartd: launch: cannot observe a control start, ignoring: %m");
 }
 
 void launch_controls_spoil(LaunchControls *c)
@@ -164,9 +166,11 @@ static void end(LaunchControls *c, Observed *o, const VolumeTable *t)
     o->observation = launch_observation_free(o->observation);
 }
 
-/* Returns true if the start is over. */
+/* Returns true if the start is over, or if its observation does not count any more. */
 static bool is_over(Observed *o, usec_t now, usec_t stalled)
 {
+    if (o->spoilt)
+        return true;
     if (stalled == USEC_INFINITY)
         return now >= o->due;
     if (o->stalled == USEC_INFINITY || stalled > o->stalled + LAUNCH_QUIET_STALL_USEC) {

@@ -173,7 +173,13 @@ static void a_start_that_is_over_holds_nothing(void **state)
     assert_int_equal(launch_controls_n(c), 2);
     assert_false(prefetch_is_held());
 
+    /* An observation that cannot count any more holds nothing, either. */
     assert_true(is_observed(c, 1000, 9, now));
+    launch_controls_spoil(c);
+    (void)launch_controls_end(c, &no_volumes, now, 0);
+    assert_false(prefetch_is_held());
+
+    assert_true(is_observed(c, 1000, 10, now));
     assert_true(prefetch_is_held());
     launch_controls_free(c);
     assert_false(prefetch_is_held());
