@@ -189,7 +189,8 @@ planned_controls() {
     fake finished
     fake target active
     now_says "Waiting for a login"
-    for id in 2 3; do
+    for id in 2 3 4; do
+        [ $id -ne 4 ] || rm "$HS_STATE"/launch*.pack
         fake new $id 1000 user x11 seat0
         fake state $id active
         now_says "Recording session, waiting for the end of the session" 20
@@ -197,18 +198,20 @@ planned_controls() {
         hs_drop_caches
         # shellcheck disable=SC2086 # words
         chroot --userspec=1000:1000 "$HS_MNT" /bin/cat $files >/dev/null
-        [ $id -eq 2 ] || hs_wait 30 set_is_read
+        [ $id -ne 3 ] || hs_wait 30 set_is_read
+        # The set of the fourth session is newer than the start.
+        [ $id -ne 4 ] || planned_controls 0
         fake state $id closing
         now_says "Waiting for a login"
         fake gone $id
-        [ $id -eq 3 ] || HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" learn --quiet
-        [ $id -eq 3 ] || planned_controls 1
+        [ $id -ne 2 ] || HEADSTART_SYSTEM_ROOT=$HS_MNT "$HEADSTART" --state="$HS_STATE" learn --quiet
+        [ $id -ne 2 ] || planned_controls 1
         printf '[Replay]\nControlInterval=0\n' >>"$HS_MNT/etc/headstart/headstart.conf"
-        [ $id -eq 3 ] || planned_controls 0
+        [ $id -ne 2 ] || planned_controls 0
     done
     recorder_stop
     cat "$HS_STATE/launches.jsonl"
-    jq -se 'length == 2 and (.[0] | .replayed == "no" and (has("replay_end_usec") | not)) and
+    jq -se 'length == 3 and .[2].replayed == "no" and (.[0] | .replayed == "no" and (has("replay_end_usec") | not)) and
         (.[1] | .replayed == "yes" and .replay_end_usec > .replay_begin_usec and .replay_end_usec < 60000000 and
         .replay_bytes > 100000)' "$HS_STATE/launches.jsonl"
     run -0 "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" plot launch cat

@@ -174,6 +174,10 @@ class InstalledLaunches(Installed):
         disk.save(contents)
         return {"sessions": len(lives)}
 
+    def seen(self, machine):
+        """Adds what the launch thread says: how many starts it replayed, and how many not."""
+        return {**super().seen(machine), "launch": Inside(machine).dump()["launch"]}
+
     def _live(self, machine, live, number):
         """headstart drops the recording of a session that is cut short by a shutdown, so the user logs out.
         Whatever headstart plans measures the disk, so the delays are on until the machine goes off."""

@@ -1247,8 +1247,7 @@ static void likely_bytes_of_a_fragmented_file(void **state)
     assert_int_equal(bytes, FRAGMENTS / 2 * PAGE);
     assert_in_range(clock() - begin, 0, 10 * CLOCKS_PER_SEC);
     /* A range begins and ends within other ranges. */
-    assert_int_equal(prediction_likely_bytes(&p, "/f", (Range){2 * PAGE + 1, 4 * PAGE}, 0.5),
-                     PAGE);
+    assert_int_equal(prediction_likely_bytes(&p, "/f", (Range){2 * PAGE + 1, 4 * PAGE}, 0.5), PAGE);
     free(maps);
 }
 
