@@ -255,9 +255,13 @@ static int compare_launches(const void *a, const void *b)
 {
     const ModelLaunch *x = a, *y = b;
     double v = x->sessions * (double)x->bytes, w = y->sessions * (double)y->bytes;
+    double own = x->sessions * (double)x->touched_bytes;
+    double other = y->sessions * (double)y->touched_bytes;
 
     if (x->helper != y->helper)
         return x->helper ? 1 : -1;
+    if (x->helper && own != other)
+        return own > other ? -1 : 1;
     return v != w ? (v > w ? -1 : 1) : strcmp(x->path, y->path);
 }
 
@@ -287,13 +291,13 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             bytes += part;
             touched += s->uses[k].touched ? part : 0;
         }
-        if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes &&
-            (!helpers[i] || touched >= bytes / 2))
+        if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){
                     .path = sum->files[a->file].path,
                     .application = i,
                     .sessions = decayed_sum_value(a->launched) / one,
                     .bytes = bytes,
+                    .touched_bytes = touched,
                     .helper = helpers[i],
                     .controlled = is_needed_known(s, sum->files[a->file].path, NULL),
             };

@@ -298,6 +298,7 @@ typedef struct ModelLaunch {
     double sessions; /* in which its start was observed; an older one counts less, a new one 1 */
     uint64_t bytes;  /* of the ranges that at least the share `min_probability` of these sessions
                         needed */
+    uint64_t touched_bytes; /* of these, ranges that its own processes touched */
     bool helper;     /* in nearly all of these sessions it was started while another application
                         started, whose start reads its executable, too */
     bool controlled; /* a control start has shown which metadata it needs */
@@ -306,9 +307,9 @@ typedef struct ModelLaunch {
 /* Lists the applications whose starts were observed in the only stage of `sum`
  * (model_sum_stages()), if these starts need at least `min_bytes`. They are sorted by sessions
  * times bytes, the largest product first, then by path. Helpers come last, because gimp starts a
- * hundred programs. A helper is listed only if its own processes touched at least half of the
- * bytes: most of what is read while a script starts `ls` is read by other programs. The caller
- * frees *ret. 0 or -ENOMEM. */
+ * hundred programs. Of a helper the touched bytes count first: most of what is read while a shell
+ * starts `ls` is read by other programs, and an application that was started right after another
+ * one looks like its helper. The caller frees *ret. 0 or -ENOMEM. */
 int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
                         ModelLaunch **ret, size_t *ret_n);
 

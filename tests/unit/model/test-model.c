@@ -932,16 +932,14 @@ static void helpers_are_listed_last(void **state)
                                       3500 * USEC_PER_MSEC};
     _cleanup_model_ Model *m = model_new(H), *sum = NULL;
     _cleanup_free_ ModelLaunch *l = NULL;
-    Trace *one = session_with_starts(
-            T0, "B>/bin/B C>/bin/C C>big=0-9 B>own=0-3 ?>x ?>x ?>x ?>x D>/bin/D D>d=0-2", alone, 3);
-    Trace *two = session_with_starts(
-            T0 + 1, "B>/bin/B C>/bin/C C>big=0-9 D>/bin/D D>d=0-2 B>own=0-3", together, 3);
     size_t n;
 
-    touch_opened(one, 1, "0-9");
-    touch_opened(two, 1, "0-9");
-    learn(&m, one);
-    learn(&m, two);
+    learn(&m, session_with_starts(T0,
+                                  "B>/bin/B C>/bin/C C>big=0-9 B>own=0-3 ?>x ?>x ?>x ?>x D>/bin/D "
+                                  "D>d=0-2",
+                                  alone, 3));
+    learn(&m, session_with_starts(T0 + 1, "B>/bin/B C>/bin/C C>big=0-9 D>/bin/D D>d=0-2 B>own=0-3",
+                                  together, 3));
     assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
     assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
     assert_int_equal(n, 3);
@@ -956,7 +954,7 @@ static void helpers_are_listed_last(void **state)
 
 /* C and D start while B does, in the only session. C reads much, but its own process touches
  * nothing, like a program that ends at once. D touches what it opens. */
-static void helpers_that_touch_little_are_left_out(void **state)
+static void helpers_that_touch_pages_come_first(void **state)
 {
     static const usec_t starts[] = {500 * USEC_PER_MSEC, 1500 * USEC_PER_MSEC,
                                     3500 * USEC_PER_MSEC};
@@ -966,14 +964,19 @@ static void helpers_that_touch_little_are_left_out(void **state)
                                    starts, 3);
     size_t n;
 
-    touch_opened(t, 2, "0-4");
+    touch_opened(t, 2, "0-2");
     learn(&m, t);
     assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
     assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
-    assert_int_equal(n, 2);
+    assert_int_equal(n, 3);
     assert_string_equal(l[0].path, "/bin/B");
     assert_string_equal(l[1].path, "/bin/D");
     assert_true(l[1].helper);
+    assert_true(l[1].touched_bytes > 0);
+    assert_string_equal(l[2].path, "/bin/C");
+    assert_true(l[2].helper);
+    assert_int_equal(l[2].touched_bytes, 0);
+    assert_true(l[2].bytes > l[1].bytes);
 }
 
 /* C is a helper of B. Both open something shortly before the kernel reports their starts at 1.4 and
@@ -1349,7 +1352,7 @@ int main(void)
             cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(a_start_reads_with_its_helpers),
             cmocka_unit_test(helpers_are_listed_last),
-            cmocka_unit_test(helpers_that_touch_little_are_left_out),
+            cmocka_unit_test(helpers_that_touch_pages_come_first),
             cmocka_unit_test(a_start_begins_before_it_is_reported),
             cmocka_unit_test(a_start_needs_what_it_touches),
             cmocka_unit_test(a_start_needs_the_metadata_of_control_starts),
