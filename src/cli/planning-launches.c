@@ -85,11 +85,12 @@ static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const 
                    : benefits_control_interval_of_launch(&p->benefits, benefit, now);
 }
 
-/* Chooses the policy of the set of `application`. A measurement outweighs a prediction. Recorded
- * starts count only for the user who made them: no user may influence the sets of others. Returns 0
- * or -ENOMEM. */
+/* Chooses the policy of the application's set. A measurement outweighs a prediction. Recorded
+ * starts count only for the user who made them: no user may influence the sets of others. If no
+ * start of a helper is recorded, it opens few files, or it is not this user's. Most of its set is
+ * then what other programs read while it ran, and is not estimated. Returns 0 or -ENOMEM. */
 static int choose_policy(const Planning *p, uint32_t uid, const PlanParameters *parameters,
-                         const char *application, const Prediction *in_memory, bool harmful,
+                         const ModelLaunch *l, const Prediction *in_memory, bool harmful,
                          PackContent *c)
 {
     const LaunchHistory *h = &p->launches;
@@ -100,7 +101,12 @@ static int choose_policy(const Planning *p, uint32_t uid, const PlanParameters *
     if (harmful || p->c->config.launch_replay != LAUNCH_MODE_AUTO)
         return 0;
     if (uid != UID_INVALID)
-        ready = launch_benefits_unreplayed_usec(&h->records, application, uid);
+        ready = launch_benefits_unreplayed_usec(&h->records, l->path, uid);
+    if (l->helper && ready == 0) {
+        c->policy = POLICY_OFF;
+        c->reason = POLICY_REASON_NO_GAIN;
+        return 0;
+    }
     return plan_predict_start(&p->volumes, parameters, in_memory, ready, c);
 }
 
@@ -135,8 +141,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
     if (r < 0)
         return r;
     content->bin_usec = seeks_slowly(content) ? choose_bin(content) : 0;
-    r = choose_policy(p, uid, &parameters, l->path, in_memory, benefit_is_harmful(benefit, uid),
-                      content);
+    r = choose_policy(p, uid, &parameters, l, in_memory, benefit_is_harmful(benefit, uid), content);
     if (r < 0)
         return r;
     return pack_write(content, ret, ret_size);
