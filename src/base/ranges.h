@@ -72,7 +72,7 @@ int range_set_unite(RangeSet *to, const RangeSet *more);
 /* Returns the sum of the lengths, at most UINT64_MAX. */
 uint64_t range_set_total(const RangeSet *s);
 
-/* Returns how many bytes of the range are in the set. O(log |s|), and the ranges that it meets. */
+/* Returns how many bytes of the range are in the set. O(log |s| + the ranges that it meets). */
 uint64_t range_set_covered(const RangeSet *s, Range range);
 
 /* Returns true if the invariant stated above holds. A reader that fills a set directly checks

@@ -86,9 +86,9 @@ static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const 
 }
 
 /* Chooses the policy of the application's set. A measurement outweighs a prediction. Recorded
- * starts count only for the user who made them: no user may influence the sets of others. If no
- * start of a helper is recorded, it opens few files, or it is not this user's. Most of its set is
- * then what other programs read while it ran, and is not estimated. Returns 0 or -ENOMEM. */
+ * starts count only for the user who made them: no user may influence the sets of others. Most of
+ * the set of a helper is what other programs read while it ran, so that an estimate would be too
+ * high. Without a recorded start, the set of a helper is therefore off. Returns 0 or -ENOMEM. */
 static int choose_policy(const Planning *p, uint32_t uid, const PlanParameters *parameters,
                          const ModelLaunch *l, const Prediction *in_memory, bool harmful,
                          PackContent *c)
@@ -234,7 +234,7 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     size_t n = 0, n_made = 0;
     int r;
 
-    r = mount_dirs_read(p->root, NULL, 0, &dirs);
+    r = uid == UID_INVALID ? mount_dirs_read(p->root, NULL, 0, &dirs) : 0;
     if (r >= 0)
         r = model_sum_stages(p->model, 1U << STAGE_SESSION, uid, &sum);
     if (r >= 0)

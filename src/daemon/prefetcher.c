@@ -37,8 +37,8 @@ struct Prefetcher {
     Cycle *cycle;
     PrefetchThread *thread;
     LaunchThread *launches; /* NULL: starts are not replayed, or executions cannot be watched */
-    usec_t launches_since;  /* CLOCK_REALTIME; they are replayed since then; USEC_INFINITY: they are
-                               not */
+    usec_t launches_since;  /* CLOCK_REALTIME: starts are replayed since then; USEC_INFINITY: they
+                               are not */
     usec_t decided_at, saved_at;
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
