@@ -51,7 +51,7 @@ complete -c headstart -n '__fish_seen_subcommand_from plan' -l policy -x -a 'off
 complete -c headstart -n '__fish_seen_subcommand_from plan' -l deadline -x -d 'Maximum time for which a gated boot waits'
 complete -c headstart -n '__fish_seen_subcommand_from plan' -l min-probability -x -d 'Minimum probability of an object [10%]'
 complete -c headstart -n '__fish_seen_subcommand_from plan' -l dry-run -d 'Print the operations, write nothing'
-complete -c headstart -n '__fish_seen_subcommand_from plan' -l if-changed -d 'Do nothing if the packs are newer than models and configuration'
+complete -c headstart -n '__fish_seen_subcommand_from plan' -l if-changed -d 'Do nothing if the packs are newer than the models and the configuration'
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh relocate forget enable disable evaluate merge export import config' -a replay -d 'Read a pack into the page cache'
 complete -c headstart -n '__fish_seen_subcommand_from replay' -l stage -x -a 'boot login session' -d 'Replay the pack of boot or login [login]'
 complete -c headstart -n '__fish_seen_subcommand_from replay' -l wait -d 'Return when the data is in the page cache'
@@ -101,13 +101,13 @@ complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l no-timing -d 
 complete -c headstart -n '__fish_seen_subcommand_from evaluate' -F
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh relocate forget enable disable evaluate merge export import config' -a merge -d 'Add up models of several machines'
 complete -c headstart -n '__fish_seen_subcommand_from merge' -l output -s o -r -d 'Write the sum to MODEL, which may be one of the merged models'
-complete -c headstart -n '__fish_seen_subcommand_from merge' -l prune -x -d 'Leave out files that fewer sessions used [0%]'
+complete -c headstart -n '__fish_seen_subcommand_from merge' -l prune -x -d 'Leave out files that a smaller share of the sessions used [0%]'
 complete -c headstart -n '__fish_seen_subcommand_from merge' -l per-machine -d 'Reduce each model as \'export\' does, and count it as one machine'
-complete -c headstart -n '__fish_seen_subcommand_from merge' -l min-machines -x -d 'Leave out what fewer machines have seen'
+complete -c headstart -n '__fish_seen_subcommand_from merge' -l min-machines -x -d 'Leave out what fewer than N machines have seen'
 complete -c headstart -n '__fish_seen_subcommand_from merge' -F
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh relocate forget enable disable evaluate merge export import config' -a export -d 'Write what was learned for other machines'
 complete -c headstart -n '__fish_seen_subcommand_from export' -l output -s o -r -d 'Write to MODEL [standard output]'
-complete -c headstart -n '__fish_seen_subcommand_from export' -l prune -x -d 'Leave out files that fewer sessions used [0%]'
+complete -c headstart -n '__fish_seen_subcommand_from export' -l prune -x -d 'Leave out files that a smaller share of the sessions used [0%]'
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh relocate forget enable disable evaluate merge export import config' -a import -d 'Add models of other machines'
 complete -c headstart -n '__fish_seen_subcommand_from import' -F
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh relocate forget enable disable evaluate merge export import config' -a config -d 'Show the configuration in effect'

@@ -9,23 +9,15 @@
 Table *planning_table(void)
 {
     static const Column columns[] = {
-            {"STAGE", "stage", CELL_STRING},
-            {"USER", "uid", CELL_COUNT},
-            {"POLICY", "policy", CELL_STRING},
-            {"FILES", "n_files", CELL_COUNT},
-            {"DIRS", "n_directories", CELL_COUNT},
-            {"RANGES", "n_data", CELL_COUNT},
-            {"DATA", "data_bytes", CELL_BYTES},
-            {"METADATA", "metadata_bytes", CELL_BYTES},
-            {"GAPS", "gap_bytes", CELL_BYTES},
-            {"TAKES", "estimated_usec", CELL_TIMESPAN},
-            {"REASON", "reason", CELL_STRING},
-            {"HOLD", "hold_usec", CELL_TIMESPAN},
-            {NULL, "bin_usec", CELL_TIMESPAN},
-            {"PREDICTED", NULL, CELL_STRING},
-            {NULL, "predicted_usec", CELL_JSON},
-            {"SKIPPED", "skipped", CELL_STRING},
-            {0},
+            {"STAGE", "stage", CELL_STRING},       {"USER", "uid", CELL_COUNT},
+            {"POLICY", "policy", CELL_STRING},     {"FILES", "n_files", CELL_COUNT},
+            {"DIRS", "n_directories", CELL_COUNT}, {"RANGES", "n_data", CELL_COUNT},
+            {"DATA", "data_bytes", CELL_BYTES},    {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"GAPS", "gap_bytes", CELL_BYTES},     {"TAKES", "estimated_usec", CELL_TIMESPAN},
+            {"REASON", "reason", CELL_STRING},     {"HOLD", "hold_usec", CELL_TIMESPAN},
+            {NULL, "bin_usec", CELL_TIMESPAN},     {"PREDICTED", NULL, CELL_STRING},
+            {NULL, "predicted_usec", CELL_JSON},   {NULL, "predicts_waits", CELL_BOOLEAN},
+            {"SKIPPED", "skipped", CELL_STRING},   {0},
     };
 
     return table_new(columns);
@@ -86,7 +78,7 @@ void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
               content->hold_usec > 0 ? content->hold_usec : USEC_INFINITY,
               content->bin_usec > 0 ? content->bin_usec : USEC_INFINITY,
               *predictions ? predictions : NULL, predictions_to_json(content),
-              *skipped ? skipped : NULL);
+              (int)content->predicts_waits, *skipped ? skipped : NULL);
 }
 
 /* Returns a table of the operations of replay, in their order. */

@@ -74,8 +74,8 @@ Table *planning_table(void);
 void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s);
 
-/* planning_print_operations() prints the operations of replay in their order; with --json= it only
- * collects them. planning_print() prints the table of planned packs, or with --json= everything.
- * Both return 0, or an error that was reported. */
+/* planning_print_operations() prints what the pack contains: metadata and data by place, and files
+ * by inode. With --json= it only collects them. planning_print() prints the table of planned packs,
+ * or with --json= everything. Both return 0, or an error that was reported. */
 int planning_print_operations(Planning *p, const char *what, const PackContent *content);
 int planning_print(Planning *p);

@@ -17,7 +17,8 @@ enum {
 
 static const Option options[] = {
         {OPTION_OUTPUT, 'o', "output", "MODEL", "Write to MODEL [standard output]"},
-        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out files that fewer sessions used [0%]"},
+        {OPTION_PRUNE, 0, "prune", "PERCENT",
+         "Leave out files that a smaller share of the sessions\nused [0%]"},
         {0},
 };
 

@@ -71,19 +71,36 @@ static int read_affected(const Forgetting *f, int dir_fd, const char *name)
     return t->uid == f->user || (t->stage != STAGE_BOOT && t->uid == UID_INVALID);
 }
 
+/* Finds the stage of a trace by its name. *ret_aside becomes true if the trace was set aside.
+ * Returns false if the name is not that of a trace. */
+static bool parse_name(const char *name, Stage *ret_stage, bool *ret_aside)
+{
+    const char *end = strstr(name, ".json");
+    size_t n = end ? (size_t)(end - name) + strlen(".json") : 0;
+    char head[64];
+    unsigned number;
+
+    if (n == 0 || n >= sizeof(head))
+        return false;
+    memcpy(head, name, n);
+    head[n] = 0;
+    *ret_aside = name[n] != 0;
+    return trace_name_parse(head, ret_stage, &number) >= 0;
+}
+
 /* Returns 1 if the trace is to be deleted, 0 if it stays, or a negative errno. */
 static int is_affected(const Forgetting *f, int dir_fd, const char *name)
 {
-    unsigned number;
     Stage stage;
+    bool aside;
 
     if (!is_partial(f))
         return 1;
-    if (trace_name_parse(name, &stage, &number) < 0)
-        return f->user != UID_INVALID; /* a trace that was set aside */
+    if (!parse_name(name, &stage, &aside))
+        return f->user != UID_INVALID; /* it may contain anything */
     if (f->stage >= 0 && stage != f->stage)
         return 0;
-    if (f->user == UID_INVALID)
+    if (f->user == UID_INVALID || aside)
         return 1;
     /* If an allocation fails, json-c may lose a member or report a bad text. A trace is therefore
      * deleted only if it is affected twice while there is memory. */
@@ -117,6 +134,8 @@ static int for_each_file(Forgetting *f, const char *path,
 
 static int forget_trace(Forgetting *f, int dir_fd, const char *name)
 {
+    Stage stage;
+    bool aside;
     int r;
 
     /* Only traces, traces that were set aside, and temporary files of killed writers are
@@ -129,7 +148,7 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
     if (r < 0)
         return cli_error(r, "%s/" STATE_TRACES "/%s: %m", f->c->state, name);
     if (r == 0) {
-        f->n_left++;
+        f->n_left += parse_name(name, &stage, &aside) && !aside;
         return 0;
     }
     r = drop(f, dir_fd, name);
@@ -147,7 +166,7 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 
     if (!pack && strcmp(name, STATE_IDLE_BOOT) != 0 && strcmp(name, LAST_CONTROL_FILE) != 0 &&
         !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
-        strcmp(name, STATE_MODEL ".bad") != 0 &&
+        strcmp(name, STATE_MODEL ".bad") != 0 && strcmp(name, STATE_REBUILD) != 0 &&
         (is_partial(f) || (strncmp(name, STATE_RERECORD, strlen(STATE_RERECORD)) != 0 &&
                            strcmp(name, STATE_REFRESH) != 0)))
         return 0;
@@ -265,7 +284,8 @@ static int print(const Forgetting *f)
     if (!f->c->quiet)
         printf("Deleted: %" PRIu64 " traces, %" PRIu64 " packs, and the model.%s\n", f->n_traces,
                f->n_packs,
-               is_partial(f) && f->n_left > 0 ? " The other traces were learned and planned again."
+               is_partial(f) && f->n_left > 0 ? " The remaining traces were learned again, and "
+                                                "the packs were planned again."
                                               : "");
     return 0;
 }
@@ -287,12 +307,12 @@ static int run(Context *c)
     if (f.stage == STAGE_BOOT && f.user != UID_INVALID)
         return cli_usage_error(c, "--user= is for logins and sessions: a boot has no user");
     r = cli_state_open(c, false, &f.state_fd);
+    if (r == -ENOENT) /* there is nothing to forget */
+        return print(&f);
     if (r >= 0)
         r = forget(&f);
     closep(&f.state_fd);
-    if (r < 0 && r != -ENOENT)
-        return r;
-    return print(&f);
+    return r < 0 ? r : print(&f);
 }
 
 const Verb verb_forget = {

@@ -26,6 +26,8 @@
  * temporary file whose name will not occur again. */
 #define PRUNE_PROBABILITY 0.01
 
+_Static_assert(CONFIG_HALFLIFE_MAX <= MODEL_HALFLIFE_MAX, "the model's reader accepts it");
+
 enum {
     OPTION_REBUILD = 1,
 };
@@ -42,6 +44,7 @@ typedef struct Learning {
     Model *model;
     Table *table; /* the result of each trace */
     bool anew;    /* a new model replaces the old one: all traces are learned again */
+    bool rebuild; /* the chains lack every session whose trace the model has not learned yet */
     bool unsaved; /* the model contains the last trace, but the file does not */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
@@ -122,8 +125,8 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
         r = model_learn(&l->model, t, l->now);
     l->unsaved = r >= 0;
     /* If a trace has TRACE_FOLLOWED, the session cycle has already added the session to the chains
-     * of the old model. The chains of a model that replaces the old one still lack the session. */
-    if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
+     * of the model of that time. A model that was begun after that still lacks the session. */
+    if (r >= 0 && (l->rebuild || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
                           t, l->now);
     return r;
@@ -344,9 +347,29 @@ static int load_model(Learning *l, bool rebuild)
         l->model = model_free(l->model);
         l->anew = true;
     }
+    l->rebuild = !l->model || state_is_rebuilding(l->state_fd);
     if (!l->model)
         l->model = model_new(halflife_usec);
     return l->model ? 0 : cli_error(ENOMEM, "%m");
+}
+
+/* Learns the traces of the state directory. STATE_REBUILD exists while a new model is made, so that
+ * the next run knows what the chains lack if this one is killed. */
+static int learn_marked(Learning *l)
+{
+    int r = l->rebuild ? state_begin_rebuild(l->state_fd) : 0;
+
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_REBUILD ": %m", l->c->state);
+    r = learn_state(l);
+    if (r < 0 || !l->rebuild)
+        return r;
+    /* No trace took part in the new model. The old one is out of date all the same. */
+    if (l->anew && l->n_learned == 0 && unlinkat(l->state_fd, STATE_MODEL, 0) < 0 &&
+        errno != ENOENT)
+        return cli_error(errno, "%s/" STATE_MODEL ": cannot remove it: %m", l->c->state);
+    r = state_end_rebuild(l->state_fd);
+    return r < 0 ? cli_error(r, "%s/" STATE_REBUILD ": %m", l->c->state) : 0;
 }
 
 static int print(Learning *l)
@@ -363,7 +386,7 @@ static int print(Learning *l)
         return 0;
     if (table_n_rows(l->table) > 0)
         return cli_print(l->c, l->table);
-    puts("Nothing new to learn.");
+    puts(l->anew ? "There is no trace to learn: removed the model." : "Nothing new to learn.");
     return 0;
 }
 
@@ -406,7 +429,7 @@ static int run(Context *c)
     /* A model that replaces an old one learns every trace in the state directory, even if the
      * arguments name other traces. */
     if (n == 0 || l.anew)
-        r = learn_state(&l);
+        r = learn_marked(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
     /* The quotas are applied only after the model that contains these traces is on the disk. */

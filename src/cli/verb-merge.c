@@ -17,10 +17,12 @@ enum {
 static const Option options[] = {
         {OPTION_OUTPUT, 'o', "output", "MODEL",
          "Write the sum to MODEL, which may be one of the\nmerged models"},
-        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out files that fewer sessions used [0%]"},
+        {OPTION_PRUNE, 0, "prune", "PERCENT",
+         "Leave out files that a smaller share of the sessions\nused [0%]"},
         {OPTION_PER_MACHINE, 0, "per-machine", NULL,
          "Reduce each model as 'export' does, and count it as\none machine"},
-        {OPTION_MIN_MACHINES, 0, "min-machines", "N", "Leave out what fewer machines have seen"},
+        {OPTION_MIN_MACHINES, 0, "min-machines", "N",
+         "Leave out what fewer than N machines have seen"},
         {0},
 };
 
@@ -99,8 +101,11 @@ static int save(Merging *m)
 
 static int print(Merging *m)
 {
+    /* Standard output then contains the model. */
+    bool silent = strcmp(m->output, "-") == 0 || (m->c->json == JSON_OFF && m->c->quiet);
+
     add_row(m, m->output, m->sum);
-    return m->c->json == JSON_OFF && m->c->quiet ? 0 : cli_print(m->c, m->table);
+    return silent ? 0 : cli_print(m->c, m->table);
 }
 
 static int run(Context *c)

@@ -35,7 +35,7 @@ static const Option options[] = {
          "Minimum probability of an object [10%]"},
         {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print the operations, write nothing"},
         {OPTION_IF_CHANGED, 0, "if-changed", NULL,
-         "Do nothing if the packs are newer than models and\nconfiguration"},
+         "Do nothing if the packs are newer than the models\nand the configuration"},
         {0},
 };
 

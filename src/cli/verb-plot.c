@@ -52,7 +52,9 @@ static int load_file(const char *path, Trace **ret)
 
 static int find_failed(const Plot *p, int r, const char *what)
 {
-    return cli_error(r, "%s: no trace of a %s: %m", p->c->state, what);
+    if (r == -ENOENT)
+        return cli_error(r, "%s: no %s was recorded", p->c->state, what);
+    return cli_error(r, "%s: cannot find a trace of a %s: %m", p->c->state, what);
 }
 
 static bool compares_with_control(const Plot *p)

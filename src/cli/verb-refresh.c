@@ -52,7 +52,9 @@ typedef struct Refresh {
     VolumeTable volumes;
     char root[PATH_MAX];
     Planned *planned;
-    char **to; /* new names of the model's files, for model_move_files() */
+    char **to;            /* new names of the model's files, for model_move_files() */
+    ModelResize *resizes; /* of the model's files */
+    size_t n_resizes;
     Table *table;
     uint64_t n_changed, n_renamed, n_gone, n_unknown;
     /* The path that was searched for last, up to the component that is gone, and the name that
@@ -72,6 +74,7 @@ static void refresh_done(Refresh *x)
     for (size_t i = 0; x->to && i < x->model->n_files; i++)
         free(x->to[i]);
     free(x->to);
+    free(x->resizes);
     model_free(x->model);
     volume_table_done(&x->volumes);
     table_free(x->table);
@@ -173,6 +176,12 @@ static int stat_below(const Refresh *x, const char *path, struct stat *ret)
     return lstat(full, ret) < 0 ? -errno : 0;
 }
 
+/* The files are examined in rising order, so the list is sorted. */
+static void note_size(Refresh *x, uint32_t file, uint64_t old_size, uint64_t new_size)
+{
+    x->resizes[x->n_resizes++] = (ModelResize){file, old_size, new_size};
+}
+
 static void examine_present(Refresh *x, uint32_t file)
 {
     const char *path = x->model->files[file].path;
@@ -185,7 +194,7 @@ static void examine_present(Refresh *x, uint32_t file)
     x->n_changed++;
     table_row(x->table, path, "changed", NULL);
     if (S_ISREG(st.st_mode))
-        model_stretch_file(x->model, file, p->size, (uint64_t)st.st_size);
+        note_size(x, file, p->size, (uint64_t)st.st_size);
 }
 
 static void free_names(char **names, size_t n)
@@ -284,7 +293,7 @@ static int examine_gone(Refresh *x, uint32_t file, size_t above)
     table_row(x->table, path, "succeeded", x->to[file]);
     HASH_FIND_STR(x->planned, path, p);
     if (p && stat_below(x, x->to[file], &st) >= 0 && S_ISREG(st.st_mode))
-        model_stretch_file(x->model, file, p->size, (uint64_t)st.st_size);
+        note_size(x, file, p->size, (uint64_t)st.st_size);
     return 0;
 }
 
@@ -293,7 +302,8 @@ static int examine_files(Refresh *x)
     _cleanup_(progress_done) Progress progress = progress_start("Examining files", x->c->quiet);
 
     x->to = calloc(x->model->n_files + 1, sizeof(*x->to));
-    if (!x->to)
+    x->resizes = calloc(x->model->n_files + 1, sizeof(*x->resizes));
+    if (!x->to || !x->resizes)
         return -ENOMEM;
     for (uint32_t i = 0; i < x->model->n_files; i++) {
         size_t above;
@@ -315,6 +325,7 @@ static int examine_files(Refresh *x)
         if (r < 0)
             return r;
     }
+    model_stretch_files(x->model, x->resizes, x->n_resizes);
     return 0;
 }
 

@@ -128,6 +128,7 @@ static int add_packs(Work *w)
 
 static int load(Work *w)
 {
+    char root[PATH_MAX];
     int r = cli_state_open(w->c, false, &w->state_fd);
 
     if (r == -ENOENT)
@@ -136,7 +137,9 @@ static int load(Work *w)
         r = cli_state_lock(w->c, w->state_fd);
     if (r < 0)
         return r;
-    r = volume_table_read(AT_FDCWD, w->c->root, &w->volumes);
+    if (!realpath(w->c->root, root))
+        return cli_error(errno, "%s: %m", w->c->root);
+    r = volume_table_read(AT_FDCWD, root, &w->volumes);
     if (r < 0)
         return cli_error(r, "cannot read the list of mounts: %m");
     devices_load(w->c, w->state_fd, DEVICES_KNOWN, &w->volumes);
@@ -260,7 +263,8 @@ static int print(Work *w)
     if (w->c->quiet)
         return 0;
     if (table_n_rows(w->table) == 0) {
-        puts("No pack reads from an ext4 filesystem on a disk that seeks slowly: nothing to do.");
+        printf("Nothing to do: no pack reads from an ext4 filesystem with a journal%s.\n",
+               w->force ? "" : " on a disk that seeks slowly");
         return 0;
     }
     r = cli_print(w->c, w->table);

@@ -260,7 +260,10 @@ static int check_arguments(const Context *c)
     if ((unsigned)n > v->max_arguments && v->max_arguments == 0)
         return cli_usage_error(c, "%s takes no arguments", v->name);
     if ((unsigned)n > v->max_arguments)
-        return cli_usage_error(c, "%s takes one argument: %s", v->name, v->arguments);
+        return v->max_arguments == 1
+                       ? cli_usage_error(c, "%s takes one argument: %s", v->name, v->arguments)
+                       : cli_usage_error(c, "%s takes at most %u arguments: %s", v->name,
+                                         v->max_arguments, v->arguments);
     return 0;
 }
 

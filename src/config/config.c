@@ -95,8 +95,8 @@ static const struct {
     uint64_t min, max;  /* bounds of time spans */
     const char *reason; /* the reason why a value is refused; NULL: the text of the type */
 } keys[] = {
-        {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, USEC_INFINITY - 1,
-         "not a time span above zero (as in 168h)"},
+        {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, CONFIG_HALFLIFE_MAX,
+         "not a time span above zero and of at most 36500d (as in 168h)"},
         {"Memory", "Budget", KEY_BUDGET, FIELD(budget)},
         {"Memory", "MemTotal", KEY_PERCENT, FIELD(budget.total_percent)},
         {"Memory", "MemFree", KEY_PERCENT, FIELD(budget.free_percent)},

@@ -22,6 +22,9 @@
 
 #define CONFIG_EXCLUDE_MAX 4096U /* bytes of all prefixes, with a NUL */
 
+/* The longest accepted half-life. The sums of the model do not overflow with it. */
+#define CONFIG_HALFLIFE_MAX (UINT64_C(36500) * 24 * USEC_PER_HOUR)
+
 /* The shortest and the longest accepted cycle. */
 #define CONFIG_CYCLE_MIN (1 * USEC_PER_SEC)
 #define CONFIG_CYCLE_MAX (1 * USEC_PER_HOUR)

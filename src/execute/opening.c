@@ -29,7 +29,7 @@ static ReplaySkip skip_of_errno(int error)
     }
 }
 
-static bool is_planned(const PackFile *f, const struct stat *st)
+bool opening_is_planned(const PackFile *f, const struct stat *st)
 {
     if (st->st_ino != le64toh(f->inode))
         return false;
@@ -59,7 +59,7 @@ int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
         *ret_why = REPLAY_SKIP_TYPE;
         return -EINVAL;
     }
-    if (!is_planned(f, &st)) {
+    if (!opening_is_planned(f, &st)) {
         *ret_why = REPLAY_SKIP_REPLACED;
         return -ESTALE;
     }

@@ -5,6 +5,13 @@
 
 #include "execute/operations.h"
 
+#include <sys/stat.h>
+
+/* Returns true if `st` is of the file that was planned. The inode must be equal, and for files that
+ * are not volatile also size, mtime and ctime. The times of a directory are not compared, because
+ * they change with every entry. Pure. */
+bool opening_is_planned(const PackFile *f, const struct stat *st);
+
 /* Looks the file up with open_beneath(): it waits for no FIFO, wakes no device, triggers no
  * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file:
  * the inode must be equal, and for files that are not volatile also size, mtime and ctime. The

@@ -8,6 +8,7 @@
 
 typedef struct Moved {
     ModelFile file;
+    double used; /* sessions, of all stages */
     uint32_t old;
     bool drop;
 } Moved;
@@ -17,8 +18,11 @@ static int compare_moved(const void *a, const void *b)
     const Moved *x = a, *y = b;
     int c = strcmp(x->file.path, y->file.path);
 
-    /* If two files get one name, the first in the old order comes first. */
-    return c != 0 ? c : x->old < y->old ? -1 : 1;
+    if (c != 0)
+        return c;
+    if (x->used != y->used)
+        return x->used > y->used ? -1 : 1;
+    return x->old < y->old ? -1 : 1;
 }
 
 static int compare_stage_files(const void *a, const void *b)
@@ -181,6 +185,9 @@ int model_move_files(Model *m, char **to)
             moved[i].file.path = TAKE_PTR(to[i]);
         }
     }
+    for (size_t i = 0; i < m->n_stages; i++)
+        for (size_t k = 0; k < m->stages[i].n_files; k++)
+            moved[m->stages[i].files[k].file].used += decayed_sum_value(m->stages[i].files[k].used);
     if (m->n_files > 0)
         qsort(moved, m->n_files, sizeof(*moved), compare_moved);
     for (size_t i = 0; i < m->n_files; i++) {
@@ -200,31 +207,46 @@ int model_move_files(Model *m, char **to)
     return r < 0 ? r : model_drop_unused_files(m);
 }
 
-static void stretch(WeightedRanges *s, uint64_t old_end, uint64_t new_end)
+static void stretch(WeightedRanges *s, const ModelResize *x)
 {
+    uint64_t old_end = ALIGN_UP(x->old_size, MODEL_ALIGN_BYTES);
+    uint64_t new_end = ALIGN_UP(x->new_size, MODEL_ALIGN_BYTES);
     WeightedRange *last = s->n > 0 ? &s->ranges[s->n - 1] : NULL;
 
     if (last && weighted_range_end(last) >= old_end && weighted_range_end(last) < new_end)
         last->length = new_end - last->offset;
 }
 
-void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size)
+static int compare_resizes(const void *a, const void *b)
 {
-    uint64_t old_end = ALIGN_UP(old_size, MODEL_ALIGN_BYTES);
-    uint64_t new_end = ALIGN_UP(new_size, MODEL_ALIGN_BYTES);
+    const ModelResize *x = a, *y = b;
 
-    for (size_t i = 0; i < m->n_stages; i++) {
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+static const ModelResize *find_resize(const ModelResize *resizes, size_t n, uint32_t file)
+{
+    const ModelResize key = {.file = file};
+
+    return bsearch(&key, resizes, n, sizeof(key), compare_resizes);
+}
+
+void model_stretch_files(Model *m, const ModelResize *resizes, size_t n)
+{
+    for (size_t i = 0; n > 0 && i < m->n_stages; i++) {
         for (size_t k = 0; k < m->stages[i].n_files; k++) {
             ModelStageFile *f = &m->stages[i].files[k];
+            const ModelResize *x = find_resize(resizes, n, f->file);
 
-            for (Residency j = 0; f->file == file && j < _RESIDENCY_MAX; j++)
-                stretch(&f->residency[j].ranges, old_end, new_end);
+            for (Residency j = 0; x && j < _RESIDENCY_MAX; j++)
+                stretch(&f->residency[j].ranges, x);
         }
         for (size_t k = 0; k < m->stages[i].n_uses; k++) {
             ModelUse *u = &m->stages[i].uses[k];
+            const ModelResize *x = u->touched ? find_resize(resizes, n, u->file) : NULL;
 
-            if (u->file == file && u->touched)
-                stretch(&u->touched->ranges, old_end, new_end);
+            if (x)
+                stretch(&u->touched->ranges, x);
         }
     }
 }

@@ -97,16 +97,13 @@ uint32_t model_find_file(const Model *m, const char *path)
     return MODEL_NONE;
 }
 
-double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime)
+double model_sessions(const Model *m, const ModelStage *s, usec_t now_realtime)
 {
     usec_t now = now_realtime > model_wall_clock(m) ? now_realtime - (usec_t)m->clock_offset_usec
                                                     : m->clock;
     uint64_t generation = decayed_sum_generation(now, m->halflife_usec);
-    DecayedSum sum = {0};
+    DecayedSum sum = s->sessions;
 
-    for (size_t i = 0; i < m->n_stages; i++)
-        if (m->stages[i].stage == stage && (uid == UID_INVALID || m->stages[i].uid == uid))
-            sum = decayed_sum_add(sum, m->stages[i].sessions);
     if (generation > m->generation)
         sum = decayed_sum_advance(sum, generation - m->generation);
     return decayed_sum_value(sum) / (double)decayed_sum_weight(now, m->halflife_usec);

@@ -222,17 +222,24 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Renames files. to[file] is NULL (unchanged), "" (remove the file and all that is known of it), or
- * the new path, which the model then owns. If two files get the same name, the first in the old
- * order keeps it and the other is removed. Chains do not change: an application that was removed
- * does not start again, so its sums decay. 0, or -ENOMEM; the model is unusable after that. */
+ * the new path, which the model then owns. If two files get the same name, the one that more
+ * sessions used keeps it, and the other is removed. Chains do not change: an application that was
+ * removed does not start again, so its sums decay. 0, or -ENOMEM; the model is unusable after that.
+ */
 int model_move_files(Model *m, char **to);
 
-/* Adapts the learned ranges of a file to its new size. Ranges that reached the old end reach the
+typedef struct ModelResize {
+    uint32_t file; /* into the model's files */
+    uint64_t old_size, new_size;
+} ModelResize;
+
+/* Adapts the learned ranges of files to their new sizes. `resizes` is sorted by file, without
+ * duplicates. Ranges that reached the old end reach the
  * new end afterwards, because the file was read whole, or its end contains the tables of a library.
  * Other ranges keep their offsets. Most changes of an upgrade move the content by a few pages only,
  * and the kernel reads ahead groups of pages, so the old range still covers most of the content.
  * Planning drops what lies beyond a new, smaller size. */
-void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
+void model_stretch_files(Model *m, const ModelResize *resizes, size_t n);
 
 /* Returns how many machines a count contains (DecayedSum `machines`). */
 uint64_t model_count_machines(DecayedSum machines);
@@ -319,9 +326,8 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
  * it. 0 or -ENOMEM. */
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
-/* Returns the sum of the sessions of a stage learned so far, in units of one new session (0.0:
- * none). */
-double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime);
+/* Returns the sum of the sessions of a stage of the model, in units of one new session. */
+double model_sessions(const Model *m, const ModelStage *s, usec_t now_realtime);
 
 /* Returns the wall clock at the time of the latest session. */
 static inline usec_t model_wall_clock(const Model *m)

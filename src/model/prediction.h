@@ -62,11 +62,10 @@ uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range ra
                                  double min_probability);
 
 /* Adds `more`, the prediction of a stage that begins the time `after` later than the stage of `p`.
- * The first use of each added file is shifted by `after`. The times `ready` and `stalled` are
- * combined if both predictions know `ready`. If one of them does not, both times become unknown
- * (0). A file that is in both predictions is in the result twice: the planner unites the two when
- * it locates the file. If only one of the two has metadata that is not
- * assumed, `metadata_unknown` is set in the files
- * of the other. `more` loses its files and metadata. Returns 0, or -ENOMEM with both
- * predictions unchanged. */
+ * The first use of each added file is shifted by `after`. If `more` knows `ready`, the
+ * sum is ready when `more` is, and the stalls of both are added. Otherwise both times become
+ * unknown (0). A file that is in both predictions is in the result twice: the planner unites the
+ * two when it locates the file. If only one of the two has metadata that is not assumed,
+ * `metadata_unknown` is set in the files of the other. `more` loses its files and metadata. Returns
+ * 0, or -ENOMEM with both predictions unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

@@ -25,10 +25,9 @@ double cost_mean_move_usec(const DeviceProfile *d);
  * requests overlap; all requests share the rate. */
 double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size);
 
-/* Cuts a sequence to the part that must be done before the last byte of the sequence can be
- * requested, if at most `window_bytes` bytes are in flight: the part without the last
- * `window_bytes` bytes. Returns the number of requests that remain, of which the last may have
- * become shorter. */
+/* Removes the last `window_bytes` bytes of a sequence. If at most that many bytes are in flight,
+ * the rest must be done before the last byte of the sequence can be requested. Returns the number
+ * of requests that remain, of which the last may have become shorter. */
 size_t cost_sequence_cut(Range *requests, size_t n, uint64_t window_bytes);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller

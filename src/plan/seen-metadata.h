@@ -3,10 +3,10 @@
 
 /* Limits the metadata of a start to what the sessions have read. Pure.
  *
- * Which metadata a start may read is derived from its files: their inodes, and all blocks of the
- * directories above them. The kernel keeps names and inodes that the login has looked up in caches
- * of its own, and then the start reads no block for them. Such a block was read by no session,
- * because sessions do not count what was in memory when they began. */
+ * The planner derives the metadata that a start may read from its files: their inodes, and all
+ * blocks of the directories above them. The kernel keeps names and inodes that the login has looked
+ * up in caches of its own, and then the start reads no block for them. Such a block was read by no
+ * session, because sessions do not count what was in memory when they began. */
 
 #include "plan/plan.h"
 

@@ -16,6 +16,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #define CHECKSUM_BYTES (UINT64_C(1024) * 1024)
 
 /* Attributes with which a file is left alone. */
@@ -33,8 +36,24 @@ const char *relocate_skip_to_string(RelocateSkip s)
     return s >= 0 && s < _RELOCATE_SKIP_MAX ? skips[s] : NULL;
 }
 
+struct RelocateNumber {
+    UT_hash_handle hh;
+    uint64_t inode; /* little-endian */
+    uint32_t file;  /* into Relocate.files */
+    bool oom;
+};
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
 void relocate_done(Relocate *x)
 {
+    RelocateNumber *number, *next;
+
+    HASH_ITER (hh, x->numbers, number, next) {
+        HASH_DEL(x->numbers, number);
+        free(number);
+    }
     for (size_t i = 0; i < x->n_files; i++)
         free(x->files[i].path);
     free(x->files);
@@ -58,19 +77,35 @@ static int compare_uses(const void *a, const void *b)
     return x->data < y->data ? -1 : x->data > y->data;
 }
 
+/* Notes which file has the inode. Returns 0 or -ENOMEM. */
+static int add_number(Relocate *x, le64_t inode, uint32_t file)
+{
+    RelocateNumber *number = calloc(1, sizeof(*number));
+
+    if (!number)
+        return -ENOMEM;
+    number->inode = inode;
+    number->file = file;
+    HASH_ADD(hh, x->numbers, inode, sizeof(number->inode), number);
+    if (!number->oom)
+        return 0;
+    free(number);
+    return -ENOMEM;
+}
+
 /* Returns the number of the pack's file in x->files. Adds the file if it is not there yet. */
 static int find_file(Relocate *x, const Pack *p, const PackFile *f, uint32_t *ret)
 {
-    int r;
+    const uint64_t inode = f->inode;
+    RelocateNumber *number;
 
-    for (size_t i = 0; i < x->n_files; i++)
-        if (x->files[i].planned.inode == f->inode) {
-            *ret = (uint32_t)i;
-            return 0;
-        }
-    r = grow_array(&x->files, &x->allocated_files, x->n_files + 1, sizeof(*x->files));
-    if (r < 0)
-        return r;
+    HASH_FIND(hh, x->numbers, &inode, sizeof(inode), number);
+    if (number) {
+        *ret = number->file;
+        return 0;
+    }
+    CHECK(grow_array(&x->files, &x->allocated_files, x->n_files + 1, sizeof(*x->files)));
+    CHECK(add_number(x, f->inode, (uint32_t)x->n_files));
     x->files[x->n_files] = (RelocateFile){
             .path = strdup(pack_string(p, f->path)),
             .planned = *f,

@@ -31,6 +31,8 @@ typedef struct RelocateFile {
     bool moved, differs;        /* differs: the content after the move is not the one before */
 } RelocateFile;
 
+typedef struct RelocateNumber RelocateNumber;
+
 typedef struct Relocate {
     const char *target; /* mount point; borrowed */
     const DeviceProfile *profile;
@@ -38,7 +40,8 @@ typedef struct Relocate {
     int root_fd;
     RelocateFile *files; /* in the order in which the packs first name them */
     size_t n_files, allocated_files;
-    RelocationPart *needed; /* what the packs read, in their order */
+    RelocateNumber *numbers; /* inode -> its file */
+    RelocationPart *needed;  /* what the packs read, in their order */
     size_t n_needed, allocated_needed;
     RelocationPart *parts; /* what is moved, in its order on the device */
     size_t n_parts;

@@ -119,6 +119,21 @@ int state_load_model_stages(int state_fd, Model **ret, char **ret_error)
     return load_model(state_fd, model_stages_from_json, ret, ret_error);
 }
 
+bool state_is_rebuilding(int state_fd)
+{
+    return faccessat(state_fd, STATE_REBUILD, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int state_begin_rebuild(int state_fd)
+{
+    return atomic_file_write(state_fd, STATE_REBUILD, "", 0, 0600);
+}
+
+int state_end_rebuild(int state_fd)
+{
+    return unlinkat(state_fd, STATE_REBUILD, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int state_peek_model(int state_fd, uint64_t *ret_n_learned)
 {
     static const char key[] = "\n\"learned\":[";

@@ -9,8 +9,9 @@
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
-#define STATE_RERECORD "rerecord-"      /* followed by a stage: rerecord.h */
-#define STATE_REFRESH  "refresh-wanted" /* refresh-request.h */
+#define STATE_REBUILD  "model.json.rebuild" /* state_begin_rebuild() */
+#define STATE_RERECORD "rerecord-"          /* followed by a stage: rerecord.h */
+#define STATE_REFRESH  "refresh-wanted"     /* refresh-request.h */
 
 /* Opens the directory; with `create` it is made (0700) if it is missing. Refuses a symlink and a
  * directory that another user may have prepared in a sticky directory such as /tmp: see
@@ -41,6 +42,14 @@ int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 
 /* Replaces STATE/model.json, as atomic_file_write() does. Returns 0 or a negative errno. */
 int state_write_model(int state_fd, const Model *m);
+
+/* A new model is made from the traces in several steps. STATE/model.json.rebuild exists from the
+ * first step to the last. If it exists before a step, an earlier step was killed: the chains of the
+ * model then lack every session whose trace the model has not learned yet. state_begin_rebuild()
+ * and state_end_rebuild() return 0 or a negative errno. */
+bool state_is_rebuilding(int state_fd);
+int state_begin_rebuild(int state_fd);
+int state_end_rebuild(int state_fd);
 
 /* Returns "boot.pack" or "login.pack"; NULL for a stage that has no pack. */
 const char *state_pack_name(Stage stage);

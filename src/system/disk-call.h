@@ -15,12 +15,12 @@
 /* How long a caller waits for a call that makes a few reads. */
 #define DISK_CALL_USEC USEC_PER_SEC
 
-/* After a filesystem has kept callers waiting so often, further calls for it fail at once, until
- * there was none for a minute: then another disk may have its number. */
+/* After this many calls have timed out, further calls for the filesystem fail at once. After a
+ * minute without calls they are tried again, because another disk may then have its number. */
 #define DISK_CALL_HANGS_MAX 8U
 
-/* The maximum number of threads. Further filesystems share the threads that have nothing to do. If
- * so many filesystems hang, calls for further ones fail. */
+/* The maximum number of threads. Further filesystems use idle threads. If all threads hang,
+ * calls for further filesystems fail. */
 #define DISK_CALL_MAX 16U
 
 /* Describes a call. The argument begins with this. */

@@ -34,9 +34,9 @@ int memory_facts_read_own(int root_fd, MemoryFacts *ret);
  * known, the memory does not count as short. */
 bool memory_facts_are_short(const MemoryFacts *m);
 
-/* What happens to pages of the page cache that nobody has used yet. */
+/* Counters of file pages in the page cache that no process has used yet. */
 typedef struct CacheFacts {
-    uint64_t inactive_bytes;                 /* they wait there for their first use */
+    uint64_t inactive_bytes;                 /* size of the inactive list of file pages */
     uint64_t evicted_bytes, refaulted_bytes; /* since the machine started or the group was made */
 } CacheFacts;
 

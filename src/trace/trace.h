@@ -40,8 +40,8 @@ typedef enum TraceFlags {
                                   * or of the trace's user were left out */
     TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are exactly what was accessed */
     TRACE_REPLAYED = 1 << 2,     /* a pack was replayed: residency shows what replay read */
-    TRACE_CONTROL = 1 << 3,      /* replay was deliberately off; of a STAGE_SESSION: at least at one
-                                  * start of an application */
+    TRACE_CONTROL = 1 << 3,      /* replay was deliberately off. In a session: at least one start of
+                                  * an application was a control start */
     TRACE_SECOND_LOGIN = 1 << 4, /* not the first login of this boot */
     TRACE_SOFT_REBOOT = 1 << 5,
     TRACE_OFFLINE_UPDATE = 1 << 6,
@@ -105,8 +105,8 @@ typedef struct TraceAccess {
 
 /* The pages of a file that processes of an application had touched through mappings some seconds
  * after the application was started (observe/touched.h). Unlike `resident` they do not depend on
- * what was in memory before. Of a control start also the pages of other files of its launch set
- * that it needed (session/launch-use.h). */
+ * what was in memory before. A control start has further rows: the pages that it needed of other
+ * files of its launch set (session/launch-use.h). */
 typedef struct TraceTouched {
     uint32_t application; /* into applications */
     uint32_t file;        /* into files */

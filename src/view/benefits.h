@@ -16,8 +16,8 @@ typedef struct Benefits {
     const char *off[_STAGE_MAX]; /* word of the reason why the stage is not replayed
                                     (packs_off_reason()); NULL: it is, or there is no pack */
     uint32_t control_interval;   /* of the configuration; may be CONFIG_CONTROL_AUTO */
-    /* What the packs have. INTERVAL_UNPLANNED: there is no pack. INTERVAL_HIDDEN: the caller may
-     * not read the packs. */
+    /* The control intervals in the packs of the stages. INTERVAL_UNPLANNED: there is no pack.
+     * INTERVAL_HIDDEN: the caller may not read the packs. */
     int64_t planned_intervals[_STAGE_MAX];
 } Benefits;
 
@@ -54,8 +54,9 @@ uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *l
 /* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
  * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". An effect whose
  * `control_seconds` is 0 has no times, and only its share is written. `off` is what
- * replay_off_to_text() returned: it is added to a known effect, and stands for one that is not
- * known, because no further sessions would make it known. Returns buf. */
+ * replay_off_to_text() returned, or NULL. The function appends it to a known effect. It writes
+ * `off` instead of an unknown effect, because no further session will make that effect known.
+ * Returns buf. */
 #define BENEFIT_TEXT_MAX 384
 const char *effect_to_text(const Effect *e, const char *things, const char *off,
                            char buf[static BENEFIT_TEXT_MAX]);
@@ -64,8 +65,9 @@ const char *effect_to_text(const Effect *e, const char *things, const char *off,
  * off". Returns buf. */
 const char *benefits_to_text(const Benefits *b, Stage stage, char buf[static BENEFIT_TEXT_MAX]);
 
-/* Write the parts of that sentence for a table, of a known effect: "saves 2.4s of 7.9s, 31 %", and
- * the interval "25 to 36 %". Of costs the interval is that of the costs. Return buf. */
+/* Write the parts of that sentence for a table: "saves 2.4s of 7.9s, 31 %", and the interval "25 to
+ * 36 %". The effect must be known. If replay costs time, the interval is that of the cost, in
+ * positive numbers. Return buf. */
 #define INTERVAL_TEXT_MAX 64
 const char *benefit_to_short_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX]);
 const char *effect_interval_to_text(const Effect *e, char buf[static INTERVAL_TEXT_MAX]);

@@ -225,7 +225,7 @@ static bool is_enabled(const Context *c, const char *unit)
     return found;
 }
 
-/* The result of a unit that has failed, which nothing starts again by itself. */
+/* What does not work after a unit has failed. Nothing starts such a unit again by itself. */
 static const struct {
     const char *unit, *cost;
 } failing[] = {

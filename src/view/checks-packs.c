@@ -5,6 +5,7 @@
 #include "base/directory.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "execute/opening.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/state.h"
@@ -15,7 +16,7 @@
 
 /* A pack is out of date if more than this percentage of its files has changed. */
 #define CHANGED_PERCENT_MAX 10U
-#define CHANGED_COST        "replay skips files that were replaced"
+#define CHANGED_COST        "replay skips each file that has changed since it was planned"
 /* The number of bad packs of each kind that are named. The others are only counted, because a
  * machine may have thousands of users. */
 #define NAMED_MAX 8U
@@ -108,11 +109,9 @@ static bool is_unchanged(const Context *c, const Pack *p, const PackVolume *v, c
 
     if (asprintf(&path, "%s%s/%s", strcmp(c->root, "/") == 0 ? "" : c->root,
                  strcmp(mountpoint, "/") == 0 ? "" : mountpoint, pack_string(p, f->path)) < 0 ||
-        lstat(path, &st) < 0 || st.st_ino != le64toh(f->inode))
+        lstat(path, &st) < 0)
         return false;
-    return le16toh(f->flags) & (PACK_FILE_VOLATILE | PACK_FILE_DIRECTORY) ||
-           ((uint64_t)st.st_size == le64toh(f->size) &&
-            timespec_nsec(&st.st_mtim) == le64toh(f->mtime_nsec));
+    return opening_is_planned(f, &st);
 }
 
 typedef struct FileCounts {

@@ -69,8 +69,8 @@ static void check_set_aside(Checks *checks, const Context *c, int state_fd)
         checks->failed = true;
         return;
     }
-    checks_add(checks, "set-aside", CHECK_NOTE, "what they contained is lost", remedy,
-               "%zu file%s below %s with a name that ends in .bad", n_state + n_traces,
+    checks_add(checks, "set-aside", CHECK_NOTE, "headstart does not use these files any more",
+               remedy, "%zu file%s below %s with a name that ends in .bad", n_state + n_traces,
                text_plural_s(n_state + n_traces), c->state);
 }
 

@@ -87,8 +87,8 @@ void checks_add_history(Checks *checks, const Context *c, int state_fd);
 void checks_add_bad_pack(Checks *checks, const Context *c, const char *name, const char *cost,
                          const char *reason);
 
-/* `headstart status` reads the login packs of so many users: those with the newest packs. A machine
- * may have thousands of users, and the command must answer at once. */
+/* `headstart status` reads the login packs of at most this many users. It takes the newest packs,
+ * because a machine may have thousands of users, and the command must answer at once. */
 #define CHECK_USERS_SHOWN 8U
 
 /* Reads the head of a user's login pack, because reading the whole packs of CHECK_USERS_SHOWN users
@@ -101,7 +101,7 @@ int checks_add_user_pack(Checks *checks, const Context *c, int state_fd, uint32_
  * number of traces in it, or leaves it unchanged (checks-state.c). */
 void checks_add_model(Checks *checks, const Context *c, int state_fd, uint64_t *ret_n_learned);
 
-/* Adds that the file of devices cannot be used for that reason (checks-state.c). */
+/* Adds a note that devices.json cannot be used. `reason` says why (checks-state.c). */
 void checks_add_bad_devices(Checks *checks, const Context *c, const char *reason);
 
 /* Checks that the packs for everyone can be used (checks-packs.c). */

@@ -65,7 +65,7 @@ static const char *why_left_out(const Model *m, const PackEntry *e, const FilePr
     if (le64toh(e->pack.header->created_realtime_usec) < model_wall_clock(m))
         return "its data is not read: the pack is older than the model (headstart plan)";
     if (!price->volume)
-        return "its data is not read: each range is too unlikely, below 10 %";
+        return "its data is not read: no range of it is likely enough (10 %), or its place is unknown";
     if (budget != COUNT_UNKNOWN && e->total + price->bytes > budget)
         return "its data is not read: it does not fit into the budget";
     return "its data is not read: it did not fit into the budget when the pack was planned";
@@ -171,8 +171,8 @@ static void add_stage(const Context *c, int state_fd, const Model *m, const Mode
 {
     const ModelStageFile *f = find_use(g, file);
     const char *path = m->files[file].path, *stage = stage_to_string(g->stage);
-    double probability = f ? decayed_sum_ratio(f->used, g->sessions) : 0;
-    double sessions = model_sessions(m, g->stage, g->uid, clock_now(CLOCK_REALTIME));
+    double used = f ? decayed_sum_ratio(f->used, g->sessions) : 0, probability = used;
+    double sessions = model_sessions(m, g, clock_now(CLOCK_REALTIME));
     uint64_t uid = g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid, total;
     _cleanup_free_ char *applications = name_applications(m, g, file);
     _cleanup_pack_entry_ PackEntry e = {.least = -1};
@@ -193,8 +193,8 @@ static void add_stage(const Context *c, int state_fd, const Model *m, const Mode
     }
     shown = show_price(&price, probability);
     total = e.has_pack ? e.total : COUNT_UNKNOWN;
-    table_row(stages, stage, uid, (int)e.found, probability, probability * sessions, sessions,
-              reason, applications, e.bytes, shown.bytes, shown.saved, shown.expected, shown.cost,
+    table_row(stages, stage, uid, (int)e.found, probability, used * sessions, sessions, reason,
+              applications, e.bytes, shown.bytes, shown.saved, shown.expected, shown.cost,
               shown.device, (int)price.measured, total, facts->budget_bytes, e.least);
     if (shown.device || e.has_pack)
         table_row(prices, stage, uid, shown.bytes, shown.saved, shown.expected, shown.cost,

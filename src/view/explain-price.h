@@ -16,8 +16,8 @@ typedef struct PriceFacts {
     uint64_t budget_bytes; /* of a plan that is made now; COUNT_UNKNOWN: memory is not known */
 } PriceFacts;
 
-/* Reads mounts, STATE/devices.json and /proc/meminfo, and measures nothing. What cannot be read is
- * left out, so a file then has no price. */
+/* Reads mounts, STATE/devices.json and /proc/meminfo, and measures nothing. A fact that
+ * cannot be read stays empty. Files then have no price. */
 void price_facts_read(const Context *c, int state_fd, PriceFacts *ret);
 void price_facts_done(PriceFacts *m);
 
@@ -37,8 +37,8 @@ void price_in_pack(const PriceFacts *m, const Pack *p, uint32_t volume, uint32_t
 /* Computes the price of the data of a file that is not in the pack: of the ranges that sessions
  * used and whose probability is at least PLAN_MIN_PROBABILITY_DEFAULT. `needed` is the probability
  * of the file, `path` its path below the root. `p` is the pack to which the file would be added, or
- * NULL. Opens the file and reads its extents; no data is read. A file of which no session used such
- * a range, that does not exist, or that is not a regular file on a local block device, has no
- * price. */
+ * NULL. Opens the file and reads its extents; no data is read. A file has no price in three
+ * cases: no session used such a range, the file does not exist, or it is not a regular file on a
+ * local block device. */
 void price_outside_pack(const Context *c, const PriceFacts *m, const Pack *p, const char *path,
                         const ModelStageFile *f, double needed, FilePrice *ret);

@@ -21,8 +21,8 @@ typedef enum TraceChoice {
  * logs nothing. */
 int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
 
-/* Does the same for the newest trace without replay of the stage and user of `t`, which is not `t`
- * itself. */
+/* Finds the newest other trace without replay that has the stage and the user of `t`. Returns as
+ * plot_find_trace() does. */
 int plot_find_control(int state_fd, const Trace *t, Trace **ret);
 
 /* One start of an application in a trace. */
@@ -43,8 +43,8 @@ void plot_launch_done(PlotLaunch *l);
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, const PlotLaunch *other,
                      PlotLaunch *ret);
 
-/* Does the same, replayed or not, but searches only `t`, which remains the caller's. Returns
- * 0, -ENOENT, or -ENOMEM. */
+/* Finds the last start in `t` alone, replayed or not. The caller keeps `t`. Returns 0, -ENOENT, or
+ * -ENOMEM. */
 int plot_find_launch_in(const Trace *t, const char *name, uint32_t *ret_application,
                         usec_t *ret_at);
 

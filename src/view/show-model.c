@@ -207,7 +207,7 @@ static Table *stage_table(const Model *m, bool whole, uint64_t limit)
                         expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
         table_row(t, stage_to_string(g->stage),
                   g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid,
-                  model_sessions(m, g->stage, g->uid, now), mean_usec(g->duration, g->sessions),
+                  model_sessions(m, g, now), mean_usec(g->duration, g->sessions),
                   (uint64_t)g->n_applications, (uint64_t)g->n_files, (uint64_t)data,
                   (uint64_t)(metadata > 0 ? metadata : assumed),
                   application_table(m, g, whole ? 0 : limit), whole ? file_table(m, g) : NULL,

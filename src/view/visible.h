@@ -22,7 +22,7 @@ void visible_done(Visible *v);
 /* Returns true if the state directory exists and the user may not read it. */
 bool visible_is_needed(const Context *c);
 
-/* Asks headstart-bus. It cannot be asked about another state directory (--state=), because it reads
- * only the machine's own. With a fixture ($HEADSTART_SYSTEM_ROOT) it is asked about every state
- * directory. Returns 0, or an error that was reported. */
+/* Asks headstart-bus. headstart-bus reads only the machine's own state, so the function refuses any
+ * other --state=. With a fixture ($HEADSTART_SYSTEM_ROOT) it asks about any state directory.
+ * Returns 0, or an error that was reported. */
 int visible_read(const Context *c, usec_t now, Visible *ret);

@@ -3,8 +3,9 @@
 
 /* Determines which blocks of an ext2/3/4 filesystem must be read to look up and open given files.
  * libext2fs finds these blocks: inode tables, directories, extent trees and xattr blocks of the
- * files and of all directories above them. A deriver is used for filesystems whose metadata was
- * never observed. */
+ * files and of all directories above them. The planner uses a deriver for filesystems whose
+ * metadata was never observed. For other filesystems it uses one only for files that no session can
+ * have shown. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"

@@ -28,9 +28,9 @@ typedef struct Volume {
     char *disk;         /* the physical device at the bottom: "sda"; "" if several or unknown */
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
-    bool removable;     /* somebody without the rights of root can attach the disk or the medium: it
-                         * says that it is removable, or it is behind USB or an external PCI port
-                         * (Thunderbolt), or an SD card, or a loop device */
+    bool removable;     /* a user without root's rights can attach the disk or the medium. True if
+                         * sysfs says so, behind USB or an external PCI port (Thunderbolt), and for
+                         * SD cards and loop devices */
     bool of_system;     /* the filesystem belongs to the system: it is the root filesystem, or on
                          * the disk of the root filesystem, or the boot mounts it by /etc/fstab */
     bool with_root;     /* the filesystem is the root filesystem, or on its disk: if that disk does
@@ -83,7 +83,7 @@ const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 
 /* Pure: returns true if the filesystem is on a removable disk and does not belong to the system.
- * Its content may be anybody's. */
+ * Any user may have written its content. */
 bool volume_is_foreign(const Volume *v);
 
 /* Pure: returns the first argument of disk_call() (system/disk-call.h) for accesses to this

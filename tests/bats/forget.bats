@@ -88,7 +88,7 @@ traces_of() { # uid
     }
     { line boot "" 1; line login '"uid":1000,' 2; line login '"uid":1001,' 3; } >"$HS_STATE/history.jsonl"
     run -0 hs forget --stage=session
-    [[ $output == *"The other traces were learned and planned again."* ]]
+    [[ $output == *"The remaining traces were learned again, and the packs were planned again."* ]]
     [ "$(find "$HS_STATE/traces" -name '*-session.json' | wc -l)" -eq 0 ]
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
@@ -202,4 +202,16 @@ END
         assert_one_error_line "$stderr"
         [[ $stderr == *"not booted with systemd"* ]]
     }
+}
+
+@test "forget --stage: recordings of the stage that were set aside are deleted, too" {
+    mkdir -p -m 700 "$HS_STATE/traces"
+    local f
+    for f in 20260101T000000-boot.json 20260102T000000-boot-2.json.skipped 20260103T000000-boot.json.bad; do
+        echo '{}' >"$HS_STATE/traces/$f"
+    done
+    echo '{}' >"$HS_STATE/traces/20260102T000000-login.json.skipped"
+    run -0 hs forget --stage=boot
+    [ "$output" = "Deleted: 3 traces, 0 packs, and the model." ]
+    [ "$(ls "$HS_STATE/traces")" = 20260102T000000-login.json.skipped ]
 }

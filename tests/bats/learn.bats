@@ -260,3 +260,48 @@ print("{" + ",\n".join(json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")
     done
     [ "$(xargs <"$HS_TMP/followed")" = "6 0" ]
 }
+
+# Writes traces of two sessions that the session cycle has followed.
+followed_sessions() {
+    local n
+    for n in 1 2; do
+        "$BATS_TEST_DIRNAME/make-session" "$n" $((1767322800 + n * 86400)) 12 |
+            jq -c '.flags += ["followed"]' >"$HS_STATE/traces/2026010$((n + 2))T030000-session.json"
+    done
+}
+
+@test "learn: without a model, the chains learn the followed sessions again" {
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    printf '[Session]\nMinSize=0\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
+    followed_sessions
+    run -0 hs learn
+    jq -e '.chains.names | length == 6' <(zcat -f "$HS_STATE/model.json")
+    zcat -f "$HS_STATE/model.json" >"$HS_TMP/whole"
+    run -0 hs learn --rebuild
+    cmp <(zcat -f "$HS_STATE/model.json") "$HS_TMP/whole"
+    # A kill after the first trace of the rebuild leaves the mark of the rebuild.
+    mv "$HS_STATE/traces/20260104T030000-session.json" "$HS_TMP/"
+    hs learn --rebuild --quiet
+    [ ! -e "$HS_STATE/model.json.rebuild" ]
+    : >"$HS_STATE/model.json.rebuild"
+    mv "$HS_TMP/20260104T030000-session.json" "$HS_STATE/traces/"
+    run -0 hs learn
+    cmp <(zcat -f "$HS_STATE/model.json") "$HS_TMP/whole"
+    [ ! -e "$HS_STATE/model.json.rebuild" ]
+}
+
+@test "learn: a new model without traces replaces the old one" {
+    followed_sessions
+    hs learn --quiet
+    rm "$HS_STATE"/traces/*
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    printf '[Model]\nHalfLife=24h\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
+    [[ $stderr == *"HalfLife= was changed"* ]]
+    [ "$output" = "There is no trace to learn: removed the model." ]
+    [ ! -e "$HS_STATE/model.json" ]
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
+    [ -z "$stderr" ]
+    [ "$output" = "Nothing new to learn." ]
+}

@@ -327,3 +327,10 @@ has() {
     refused 2 "--min-machines=0: not a positive number" --output="$M/out" --min-machines=0 "$M/1"
     refused 2 "--min-machines=-1: not a positive number" --output="$M/out" --min-machines=-1 "$M/1"
 }
+
+@test "merge: standard output contains the model alone" {
+    fleet
+    merge "$M/file" "$M/a" "$M/b"
+    hs merge --output=- "$M/a" "$M/b" >"$HS_TMP/printed"
+    cmp "$HS_TMP/printed" "$M/file"
+}

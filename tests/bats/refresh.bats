@@ -102,6 +102,39 @@ metadata() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq '[.. | .n_metadata? // empty] | max'
 }
 
+@test "two versions with one successor: what is known of the more used one stays" {
+    hs_filesystem ext4 64
+    new /usr/bin/app
+    new /usr/lib/libapp.so.1.2.3
+    new /usr/lib/libapp.so.1.2.4
+    local day
+    mkdir -p -m 700 "$HS_STATE/traces"
+    sync -f "$HS_MNT"
+    for ((day = 1; day <= 4; day++)); do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) - day * 3600)) \
+            /usr/bin/app /usr/lib/libapp.so.1.2.$((day == 4 ? 3 : 4)) >"$HS_STATE/traces/2026010${day}T000000-boot.json"
+    done
+    hs learn --quiet
+    hs plan --quiet
+    new /usr/lib/libapp.so.1.2.5
+    rm "$HS_MNT"/usr/lib/libapp.so.1.2.[34]
+    hs refresh --quiet
+    run -0 hs explain --json=short /usr/lib/libapp.so.1.2.5
+    jq -e '.stages[0] | .sessions_used > 2.5 and .sessions_used < 3.5 and .in_pack' <<<"$output"
+}
+
+@test "doctor: files whose inode has changed do not agree with the pack" {
+    hs_filesystem ext4 64
+    new /usr/bin/app
+    touch -d '10 days ago' "$HS_MNT/usr/bin/app" # it does not count as written in place
+    learned /usr/bin/app
+    run hs doctor --json=short
+    jq -e '[.[] | select(.check == "freshness") | .result] == ["ok"]' <<<"$output"
+    chmod 700 "$HS_MNT/usr/bin/app"
+    run hs doctor --json=short
+    jq -e '[.[] | select(.check == "freshness") | .result] == ["problem"]' <<<"$output"
+}
+
 @test "an upgrade of 500 packages costs one refresh" {
     hs_filesystem ext4 256
     local i name all=() names=()

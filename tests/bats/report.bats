@@ -284,7 +284,7 @@ start() {
 }
 
 @test "plot: a trace that cannot be drawn costs one clear line" {
-    refused 1 "no trace of a boot" plot boot
+    refused 1 "no boot was recorded" plot boot
     refused 2 "no such stage: 'lunch'" plot lunch
     refused 1 "/nowhere/trace.json" plot /nowhere/trace.json
     echo '{' >"$HS_TMP/bad.json"

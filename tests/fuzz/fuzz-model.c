@@ -55,7 +55,7 @@ static void predict(const Model *m)
         FUZZ_CHECK(model_predict_stage(m, s->stage, s->uid, &p) >= 0);
         for (size_t k = 0; k < p->n_files; k++)
             FUZZ_CHECK(p->files[k].probability >= 0 && p->files[k].probability <= 1);
-        (void)model_sessions(m, s->stage, s->uid, NOW);
+        (void)model_sessions(m, s, NOW);
         if (model_sum_stages(m, 1U << s->stage, UID_INVALID, &sum) >= 0) {
             read_again(sum);
             predict_launches(sum);
@@ -192,10 +192,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
             break;
         case 2:
             if (m->n_files > 0) {
-                size_t f = fuzz_below(r, m->n_files);
+                ModelResize x = {.file = (uint32_t)fuzz_below(r, m->n_files)};
 
-                model_stretch_file(m, (uint32_t)f, fuzz_below(r, 64) * 4096,
-                                   fuzz_below(r, 64) * 4096);
+                x.old_size = fuzz_below(r, 64) * 4096;
+                x.new_size = fuzz_below(r, 64) * 4096;
+                model_stretch_files(m, &x, 1);
             }
             break;
         default:

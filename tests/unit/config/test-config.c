@@ -209,8 +209,12 @@ static void bad_lines(void **state)
             {"[Replay]\nControlInterval=4294967296\n",
              "/etc/headstart/headstart.conf:2: ControlInterval=4294967296: neither auto nor a number of "
              "sessions, ignoring"},
-            {"[Model]\nHalfLife=0\n", "/etc/headstart/headstart.conf:2: HalfLife=0: not a time "
-                                      "span above zero (as in 168h), ignoring"},
+            {"[Model]\nHalfLife=0\n",
+             "/etc/headstart/headstart.conf:2: HalfLife=0: not a time span above zero and of at most "
+             "36500d (as in 168h), ignoring"},
+            {"[Model]\nHalfLife=36501d\n",
+             "/etc/headstart/headstart.conf:2: HalfLife=36501d: not a time span above zero and of at "
+             "most 36500d (as in 168h), ignoring"},
             {"[Memory]\nBudget=0\n", "/etc/headstart/headstart.conf:2: Budget=0: neither auto, "
                                      "thesis nor a number of bytes (as in 256M), ignoring"},
             {"[Memory]\nMemFree=101%\n", "/etc/headstart/headstart.conf:2: MemFree=101%: not a "

@@ -22,7 +22,7 @@ static void needed_by_either_application(void **state)
     assert_near(chance(p, "/f/y"), 1);
     assert_near(chance(p, "/f/z"), 0.25); /* P(E1) P(z|E1) = 1/2 * 1/2 */
     assert_near(chance(p, "/bin/A"), 0);  /* no session opened it */
-    assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
+    assert_near(model_sessions(m, &m->stages[0], T0), 4);
 }
 
 /* A hundred applications use the file, each in 5 % of the sessions. The product of all (1 - p) is
@@ -110,7 +110,7 @@ static void older_sessions_fade(void **state)
         assert_near(page_chance(p, "/f/z", 1), 2.0 / 3);
         assert_near(metadata_chance(p, 0), 1.0 / 3);
         assert_near(metadata_chance(p, 1), 2.0 / 3);
-        assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, starts[i] + 2 * H), 0.75);
+        assert_near(model_sessions(m, &m->stages[0], starts[i] + 2 * H), 0.75);
     }
 }
 
@@ -273,8 +273,9 @@ static void users_apart_and_together(void **state)
     p = prediction_free(p);
     p = predict(m, STAGE_SESSION, UID_INVALID);
     assert_int_equal(p->n_files + p->n_metadata, 0);
-    assert_near(model_sessions(m, STAGE_LOGIN, UID_INVALID, T0), 3);
-    assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
+    for (size_t i = 0; i < m->n_stages; i++)
+        if (m->stages[i].stage == STAGE_LOGIN)
+            assert_near(model_sessions(m, &m->stages[i], T0), m->stages[i].uid == 1001 ? 2 : 1);
 }
 
 /* The opens of a replayed session count. Its residency and its metadata count neither in the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Tests how an upgrade changes the model: plan/versions.h, model_move_files(),
- * model_stretch_file(). */
+ * model_stretch_files(). */
 
 #include "plan/versions.h"
 #include "util/model-util.h"
@@ -152,19 +152,24 @@ static uint64_t end_of(const Model *m, const char *path)
     return 0;
 }
 
+static void stretch(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size)
+{
+    model_stretch_files(m, &(ModelResize){file, old_size, new_size}, 1);
+}
+
 static void whole_files_stay_whole(void **state)
 {
     _cleanup_model_ Model *m = learned("A>whole=0-5 A>begin=0-2 A>ends=0-1,4-5");
 
-    model_stretch_file(m, model_find_file(m, "/f/whole"), 5 * PAGE - 100, 8 * PAGE - 1);
-    model_stretch_file(m, model_find_file(m, "/f/begin"), 5 * PAGE, 8 * PAGE);
-    model_stretch_file(m, model_find_file(m, "/f/ends"), 5 * PAGE, 6 * PAGE);
+    stretch(m, model_find_file(m, "/f/whole"), 5 * PAGE - 100, 8 * PAGE - 1);
+    stretch(m, model_find_file(m, "/f/begin"), 5 * PAGE, 8 * PAGE);
+    stretch(m, model_find_file(m, "/f/ends"), 5 * PAGE, 6 * PAGE);
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_int_equal(end_of(m, "/f/begin"), 2);
     assert_int_equal(end_of(m, "/f/ends"), 6);
     /* The file became smaller. The model keeps the range; planning drops the part beyond the end.
      */
-    model_stretch_file(m, model_find_file(m, "/f/whole"), 8 * PAGE, PAGE);
+    stretch(m, model_find_file(m, "/f/whole"), 8 * PAGE, PAGE);
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_sound(m);
 }
