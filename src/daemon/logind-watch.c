@@ -38,11 +38,22 @@ struct LogindWatch {
 
 static void send_queries(LogindWatch *w);
 
+/* Adds a query, unless one of this session waits to be sent: that one reads the newest properties
+ * anyway. A user can change a property of the own session as often as the bus allows, and must not
+ * delay the queries of other sessions. Returns 0 or -ENOMEM. */
 static int add_query(LogindWatch *w, const char *path, bool listed)
 {
     size_t n = strlen(path);
-    Query *q = calloc(1, sizeof(*q) + n + 1);
+    Query *q = w->first;
 
+    while (q && strcmp(q->path, path) != 0)
+        q = q->next;
+    if (q) {
+        w->n_listed += listed && !q->listed;
+        q->listed = q->listed || listed;
+        return 0;
+    }
+    q = calloc(1, sizeof(*q) + n + 1);
     if (!q) {
         w->list_failed |= listed;
         return log_oom();
@@ -81,6 +92,8 @@ static void recheck_later(LogindWatch *w, const char *path)
     memcpy(q->path, path, n + 1);
     q->next = w->opening;
     w->opening = q;
+    if (q->next)
+        return; /* the timer runs: further sessions must not put it off */
     if (sd_event_source_set_time_relative(w->recheck, RECHECK_USEC) < 0 ||
         sd_event_source_set_enabled(w->recheck, SD_EVENT_ONESHOT) < 0)
         log_debug("Cannot set the timer that rechecks opening sessions, ignoring.");

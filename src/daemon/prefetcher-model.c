@@ -34,6 +34,9 @@ static int load_at(int state_fd, const char *state, const ModelLimits *limits, M
     r = state_load_model(state_fd, &m, &error);
     if (r >= 0)
         r = model_limit(m, limits, &dropped);
+    /* The package was upgraded while this program ran. The new version reads the model. */
+    if (r == -EPROTONOSUPPORT)
+        return r;
     if (state_is_bad_content(r)) {
         log_warning("headstartd: %s/" STATE_MODEL ": %s; set aside", state,
                     error ? error : error_text(r));

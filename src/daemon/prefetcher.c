@@ -100,10 +100,10 @@ static int load_model(Prefetcher *p, Model **ret)
     size_t dropped = 0;
     int r = prefetcher_model_load(p->o.state, &PREFETCHER_MODEL_LIMITS, ret, &dropped);
 
-    if (r == -ENOMEM && !p->cycle) {
-        log_warning("headstartd: %s/model.json needs more memory than there is: this session "
-                    "begins without it",
-                    p->o.state);
+    if ((r == -ENOMEM || r == -EPROTONOSUPPORT) && !p->cycle) {
+        log_warning("headstartd: %s/model.json %s: this session begins without it", p->o.state,
+                    r == -ENOMEM ? "needs more memory than there is"
+                                 : "was written by a newer version, which runs after a restart");
         p->on_disk = true;
         return 0;
     }

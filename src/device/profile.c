@@ -49,17 +49,17 @@ const DeviceEngine *device_engine_of_class(DeviceClass c)
  * in flight only fills the pauses between two requests. */
 #define PARALLEL_MIN 3U
 
-/* A latency that only many parallel reads compensate for. */
-#define REMOTE_USEC 1000
-
-/* The largest rate of a card, in bytes per usec; an eMMC is faster. */
-#define CARD_RATE_MAX 80
+/* The bounds between the classes: about the geometric means of the values of two typical devices.
+ * Only many parallel reads compensate for a larger latency. An eMMC has a higher rate than a card,
+ * in bytes per usec. */
+#define LATENCY_SSD_MAX_USEC 550.0
+#define RATE_SD_MAX          75.0
 
 DeviceClass device_class_of_profile(const DeviceProfile *d)
 {
     if (d->seek_max_usec > 0)
         return DEVICE_CLASS_HDD;
     if (d->depth < PARALLEL_MIN)
-        return d->rate_bytes_per_usec <= CARD_RATE_MAX ? DEVICE_CLASS_SD : DEVICE_CLASS_EMMC;
-    return d->fixed_usec >= REMOTE_USEC ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD;
+        return d->rate_bytes_per_usec < RATE_SD_MAX ? DEVICE_CLASS_SD : DEVICE_CLASS_EMMC;
+    return d->fixed_usec > LATENCY_SSD_MAX_USEC ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD;
 }

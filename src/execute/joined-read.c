@@ -3,15 +3,20 @@
 #include "execute/joined-read.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 int joined_read(const JoinedPart *parts, size_t n)
 {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t total = 0, at = 0;
     char *memory, *mapped;
     int r = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].offset % page != 0 || (i + 1 < n && parts[i].length % page != 0))
+            return -EINVAL;
         total += parts[i].length;
+    }
     if (total == 0)
         return 0;
     memory = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -193,26 +193,6 @@ static void candidates_done(Candidates *c)
     mount_table_done(&c->mounts);
 }
 
-/* mount_table_select() cannot be used here, because it chooses before the UUID is known. */
-static int candidates_read(const char *root, Candidates *c)
-{
-    int r = mount_table_read(AT_FDCWD, &c->mounts);
-
-    if (r < 0)
-        return r;
-    c->items = calloc(c->mounts.n + 1, sizeof(Candidate));
-    if (!c->items)
-        return -ENOMEM;
-    for (size_t i = 0; i < c->mounts.n; i++) {
-        const Mount *m = &c->mounts.mounts[i];
-
-        if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
-            candidate_open(&c->items[c->n], &c->mounts, m))
-            c->n++;
-    }
-    return 0;
-}
-
 /* Returns true if the mount is at the place where the pack's volume was mounted when the pack was
  * planned. */
 static bool is_in_place(const Mount *m, const char *root, const char *mountpoint)
@@ -248,6 +228,54 @@ static const Candidate *candidates_find(const Candidates *c, const Pack *p, cons
     return best;
 }
 
+/* Returns true if the mount is at the old place of one of the pack's volumes. */
+static bool is_planned_place(const Pack *p, const Mount *m, const char *root)
+{
+    for (uint32_t k = 0; k < le32toh(p->header->n_volumes); k++)
+        if (is_in_place(m, root, pack_string(p, p->volumes[k].mountpoint)))
+            return true;
+    return false;
+}
+
+static bool all_are_served(const Candidates *c, const Pack *p, const char *root)
+{
+    for (uint32_t k = 0; k < le32toh(p->header->n_volumes); k++)
+        if (!candidates_find(c, p, &p->volumes[k], root))
+            return false;
+    return true;
+}
+
+/* Opens the mounts below the root that are at an old place of a volume, or all others. */
+static void candidates_add(Candidates *c, const Pack *p, const char *root, bool in_place)
+{
+    for (size_t i = 0; i < c->mounts.n; i++) {
+        const Mount *m = &c->mounts.mounts[i];
+
+        if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
+            is_planned_place(p, m, root) == in_place &&
+            candidate_open(&c->items[c->n], &c->mounts, m))
+            c->n++;
+    }
+}
+
+/* Opens mounts until all volumes of the pack are served, or no mount is left. The other mounts are
+ * not touched, because the disk of one of them may not answer. mount_table_select() cannot be used
+ * here, because it chooses before the UUID is known. */
+static int candidates_read(const Pack *p, const char *root, Candidates *c)
+{
+    int r = mount_table_read(AT_FDCWD, &c->mounts);
+
+    if (r < 0)
+        return r;
+    c->items = calloc(c->mounts.n + 1, sizeof(Candidate));
+    if (!c->items)
+        return -ENOMEM;
+    candidates_add(c, p, root, true);
+    if (!all_are_served(c, p, root))
+        candidates_add(c, p, root, false);
+    return 0;
+}
+
 /* Initialises the table: every volume of the pack counts as not mounted. */
 static int mounted_table_init(MountedTable *t, uint32_t n)
 {
@@ -268,7 +296,7 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
     int r = mounted_table_init(&t, le32toh(p->header->n_volumes));
 
     if (r >= 0 && t.n > 0)
-        r = candidates_read(root, &candidates);
+        r = candidates_read(p, root, &candidates);
     for (uint32_t k = 0; r >= 0 && k < t.n; k++) {
         const Candidate *c = candidates_find(&candidates, p, &p->volumes[k], root);
 

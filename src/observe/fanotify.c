@@ -13,11 +13,22 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/fanotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 /* The buffer of one read(2): some 1,500 events. */
 #define READ_SIZE (128U * 1024)
+
+/* The events of one read(2) of a group that reports descriptors. The kernel opens a descriptor for
+ * each of them. If the process may not have more descriptors, the kernel drops the event silently.
+ */
+#define DESCRIPTORS_READ_MAX   256U
+#define DESCRIPTORS_READ_SHARE 4U /* of the descriptors that the process may have */
+
+/* With so many watches, a new one takes the place of a filesystem that is not mounted any more. A
+ * user who mounts one image after the other must not make the list of watches long. */
+#define WATCHES_FEW 64U
 
 /* The kernel pads metadata and info records to a multiple of this (FANOTIFY_EVENT_ALIGN). */
 #define INFO_ALIGN 4
@@ -215,6 +226,15 @@ static int mark_volume(int group_fd, uint64_t mask, const Volume *v, fsid_t *ret
     return r;
 }
 
+/* Returns a watch of a filesystem that is not mounted, or NULL. */
+static Watch *find_gone(const Fanotify *f)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].gone)
+            return &f->watches[i];
+    return NULL;
+}
+
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
 {
     Watch w = {
@@ -248,9 +268,12 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     for (size_t i = 0; i < f->n_watches && !old; i++)
         if (f->watches[i].gone && memcmp(&f->watches[i].fsid, &w.fsid, sizeof(fsid_t)) == 0)
             old = &f->watches[i];
-    if (old) {
-        /* A known filesystem is mounted again: objects that were logged before can be resolved. */
+    /* A known filesystem is mounted again: objects that were logged before can be resolved. */
+    if (old)
         w.number = old->number;
+    else if (f->n_watches >= WATCHES_FEW)
+        old = find_gone(f);
+    if (old) {
         free(old->target);
         *old = w;
     } else
@@ -362,6 +385,19 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
     return handler(arg, &o, (uint32_t)m->pid, m->mask & FAN_OPEN_EXEC);
 }
 
+static size_t read_size_of(bool by_descriptor)
+{
+    struct rlimit l = {.rlim_cur = DESCRIPTORS_READ_MAX * DESCRIPTORS_READ_SHARE};
+    size_t n;
+
+    if (!by_descriptor)
+        return READ_SIZE;
+    (void)getrlimit(RLIMIT_NOFILE, &l);
+    n = (size_t)MIN(l.rlim_cur / DESCRIPTORS_READ_SHARE, (rlim_t)DESCRIPTORS_READ_MAX);
+    n = MAX(n, (size_t)1);
+    return n * sizeof(struct fanotify_event_metadata);
+}
+
 static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
                        fanotify_handler_t handler, void *arg, uint64_t *overflows)
 {
@@ -370,10 +406,11 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
         struct fanotify_event_metadata m;
         char room[1024]; /* a handle and a name have at most 128 and 256 bytes */
     } event;
+    size_t size = read_size_of(by_descriptor);
     int events = 0, r = 0;
 
     for (;;) {
-        ssize_t n = read(fd, f->buf, READ_SIZE), at = 0;
+        ssize_t n = read(fd, f->buf, size), at = 0;
 
         if (n < 0 && errno == EINTR)
             continue;

@@ -88,6 +88,8 @@ static int add_mapping(Examined *x, const Mapping *m)
 
     if (!last || last->dev != dev || last->inode != m->inode) {
         drop_empty_row(p);
+        if (p->n == PAGE_READER_FILES)
+            return 0;
         if (grow_array(&p->files, &p->allocated, p->n + 1, sizeof(TouchedFile)) < 0)
             return -ENOMEM;
         p->files[p->n++] = (TouchedFile){p->request.serial, dev, m->inode, {0}};

@@ -19,6 +19,7 @@
 /* The limits of one process. What was found when a limit is reached counts. */
 #define PAGE_READER_MAPS_BYTES   (1U << 20) /* of the text of /proc/PID/maps */
 #define PAGE_READER_PAGES        262144U
+#define PAGE_READER_FILES        4096U
 #define PAGE_READER_PROCESS_USEC (20 * USEC_PER_MSEC)
 
 typedef struct PageRequest {

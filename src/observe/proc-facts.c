@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define MOUNTINFO_SIZE_MAX (1024U * 1024)
 
@@ -159,10 +160,27 @@ static bool leads_to(const ProcReader *x, const char *path, const struct stat *s
     return same;
 }
 
+/* Finds the filesystem and the inode of an open file. A network filesystem is not asked: its server
+ * may not answer, and a mount that was detached is in no table of mounts. */
+static int stat_cached(const char *path, struct stat *ret)
+{
+    struct statx st;
+
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO, &st) <
+        0)
+        return -errno;
+    *ret = (struct stat){
+            .st_dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+            .st_ino = st.stx_ino,
+            .st_mode = st.stx_mode,
+    };
+    return 0;
+}
+
 static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
 {
     char exe[64], namespace[64], path[64];
-    struct stat st;
+    struct stat st = {0};
     bool same, local;
 
     snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
@@ -179,7 +197,7 @@ static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
             f->exe[0] = 0;
         return;
     }
-    if (stat(exe, &st) < 0) /* of an open file: it looks nothing up */
+    if (stat_cached(exe, &st) < 0)
         return;
     f->exe_dev = st.st_dev;
     if (!leads_to(x, f->exe, &st))

@@ -183,7 +183,7 @@ static void make_same(ProcessTable *t, uint32_t run, uint32_t of)
     if (r->n_processes > 0)
         o->end = USEC_INFINITY;
     r->n_processes = 0;
-    r->same_as = of;
+    r->same_as = (uint32_t)(o - t->runs);
 }
 
 static RunCount *count_of(ProcessTable *t, uint32_t uid)
@@ -465,7 +465,7 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
     }
     if (via_env && run != PROCESS_NONE) {
         /* A program that env executes for a script is the script's interpreter. */
-        t->runs[run].same_as = before;
+        t->runs[run].same_as = (uint32_t)(resolve(t, before) - t->runs);
         t->runs[run].own = t->runs[before].own;
         p->run = run;
         return 0;

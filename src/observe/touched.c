@@ -2,7 +2,7 @@
 
 #include "observe/touched.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 void touched_done(Touched *t)
 {
@@ -12,49 +12,30 @@ void touched_done(Touched *t)
     *t = (Touched){0};
 }
 
-/* Returns the first row of the run, or t->n. */
-static size_t first_row(const Touched *t, uint64_t serial)
+static int compare_files(const void *a, const void *b)
 {
-    size_t i = 0;
+    const TouchedFile *x = a, *y = b;
 
-    while (i < t->n && t->files[i].serial != serial)
-        i++;
-    return i;
+    if (x->serial != y->serial)
+        return x->serial < y->serial ? -1 : 1;
+    if (x->dev != y->dev)
+        return x->dev < y->dev ? -1 : 1;
+    return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
-/* Returns the row of the same run and file from `first` on, or NULL. */
-static TouchedFile *find_row(Touched *t, size_t first, const TouchedFile *f)
+/* Returns the row of the same run and file, or NULL. */
+static TouchedFile *find_row(const Touched *t, const TouchedFile *f)
 {
-    for (size_t i = first; i < t->n; i++) {
-        TouchedFile *x = &t->files[i];
-
-        if (x->serial == f->serial && x->inode == f->inode && x->dev == f->dev)
-            return x;
-    }
-    return NULL;
-}
-
-/* Moves *f into a row of its own, or adds its ranges to the row of an earlier look. Returns 0 or
- * -ENOMEM. */
-static int add_file(Touched *t, size_t first, TouchedFile *f)
-{
-    TouchedFile *x = find_row(t, first, f);
-
-    if (x)
-        return range_set_unite(&x->ranges, &f->ranges);
-    CHECK(grow_array(&t->files, &t->allocated, t->n + 1, sizeof(TouchedFile)));
-    t->files[t->n++] = *f;
-    f->ranges = (RangeSet){0};
-    return 0;
+    return t->n == 0 ? NULL : bsearch(f, t->files, t->n, sizeof(*f), compare_files);
 }
 
 /* Returns how many ranges the result would add. */
-static uint64_t count_new(Touched *t, size_t first, const PageResult *p)
+static uint64_t count_new(const Touched *t, const PageResult *p)
 {
     uint64_t n = 0;
 
     for (size_t i = 0; i < p->n; i++) {
-        const TouchedFile *x = find_row(t, first, &p->files[i]);
+        const TouchedFile *x = find_row(t, &p->files[i]);
         size_t known = x ? x->ranges.n : 0;
 
         n += p->files[i].ranges.n - MIN(p->files[i].ranges.n, known);
@@ -62,19 +43,84 @@ static uint64_t count_new(Touched *t, size_t first, const PageResult *p)
     return n;
 }
 
+/* Unites the rows of a result that are of one file. Its rows are sorted afterwards. Returns 0 or
+ * -ENOMEM. */
+static int unite_rows(PageResult *p)
+{
+    size_t n = 0;
+
+    qsort(p->files, p->n, sizeof(TouchedFile), compare_files);
+    for (size_t i = 0; i < p->n; i++) {
+        TouchedFile *last = n > 0 ? &p->files[n - 1] : NULL;
+
+        if (last && compare_files(last, &p->files[i]) == 0) {
+            CHECK(range_set_unite(&last->ranges, &p->files[i].ranges));
+            range_set_done(&p->files[i].ranges);
+            continue;
+        }
+        if (n < i) {
+            p->files[n] = p->files[i];
+            p->files[i].ranges = (RangeSet){0};
+        }
+        n++;
+    }
+    p->n = n;
+    return 0;
+}
+
+/* Adds the ranges of known rows to them, and leaves the new rows in the result. Returns 0 or
+ * -ENOMEM. */
+static int add_to_rows(const Touched *t, PageResult *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        TouchedFile *x = find_row(t, &p->files[i]);
+
+        if (x)
+            CHECK(range_set_unite(&x->ranges, &p->files[i].ranges));
+        else if (n++ < i) {
+            range_set_done(&p->files[n - 1].ranges);
+            p->files[n - 1] = p->files[i];
+            p->files[i].ranges = (RangeSet){0};
+        }
+    }
+    for (size_t i = n; i < p->n; i++)
+        range_set_done(&p->files[i].ranges);
+    p->n = n;
+    return 0;
+}
+
+/* Moves the rows of the result, all of one run and none of them known, to their places. Returns 0
+ * or -ENOMEM. */
+static int insert_rows(Touched *t, PageResult *p)
+{
+    size_t from = t->n, k = p->n;
+
+    CHECK(grow_array(&t->files, &t->allocated, t->n + k, sizeof(TouchedFile)));
+    /* From the end, so that each known row moves once. */
+    for (size_t to = t->n + k; k > 0; to--)
+        t->files[to - 1] = from > 0 && compare_files(&t->files[from - 1], &p->files[k - 1]) > 0
+                                   ? t->files[--from]
+                                   : p->files[--k];
+    t->n += p->n;
+    p->n = 0;
+    return 0;
+}
+
 /* Charges the user for the result, and adds its files if the user's share has room for them. */
 static int add_result(Touched *t, UserShares *shares, PageResult *p)
 {
     uint16_t user = user_shares_row(shares, p->request.uid);
-    size_t first = first_row(t, p->request.serial);
 
     user_shares_charge(shares, user, SHARED_TOUCHED_USEC, p->took);
-    if (p->n == 0 ||
-        !user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES, count_new(t, first, p)))
+    if (p->n == 0 || user_shares_left(shares, user, SHARED_TOUCHED_RANGES) == 0)
         return 0;
-    for (size_t i = 0; i < p->n; i++)
-        CHECK(add_file(t, first, &p->files[i]));
-    return 0;
+    CHECK(unite_rows(p));
+    if (!user_shares_try_charge(shares, user, SHARED_TOUCHED_RANGES, count_new(t, p)))
+        return 0;
+    CHECK(add_to_rows(t, p));
+    return insert_rows(t, p);
 }
 
 static int take_results(Touched *t, PageReader *reader, UserShares *shares)

@@ -22,7 +22,7 @@
 
 /* Zeroed is valid: a stage that begins. */
 typedef struct Touched {
-    TouchedFile *files; /* one for each run and file */
+    TouchedFile *files; /* one for each run and file, by serial, dev, inode */
     size_t n, allocated;
     uint64_t next[TOUCHED_LOOKS]; /* for each look: the first serial that was not considered */
 } Touched;

@@ -32,12 +32,6 @@ typedef struct Cutter {
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
-/* The bounds between the classes of devices. The rate and the latency are about the geometric means
- * of the values of two typical devices. */
-#define DEPTH_SERIAL         2U
-#define RATE_SD              75.0
-#define LATENCY_NETDISK_USEC 550.0
-
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p)
 {
     const DeviceProfile *d = &v->profile;
@@ -46,9 +40,7 @@ DeviceClass plan_device_class(const Volume *v, const PlanParameters *p)
         return p->device_class;
     if (v->device_class == DEVICE_CLASS_HDD || v->seeks_slowly || d->seek_max_usec > 0)
         return v->device_class;
-    if (d->depth <= DEPTH_SERIAL)
-        return d->rate_bytes_per_usec < RATE_SD ? DEVICE_CLASS_SD : DEVICE_CLASS_EMMC;
-    return d->fixed_usec > LATENCY_NETDISK_USEC ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD;
+    return device_class_of_profile(d);
 }
 
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p)

@@ -132,15 +132,33 @@ static void touch(void *arg, uint64_t dev)
     atomic_store(&t->touched, dev);
 }
 
-/* Returns the filesystem that does not answer, or 0. */
+/* Returns true if the filesystem is on the disk of the root filesystem. A btrfs has other numbers
+ * in mountinfo than its files have. */
+static bool is_on_root_disk(const PrefetchThread *t, uint64_t dev)
+{
+    _cleanup_volume_table_ VolumeTable volumes = {0};
+    bool found = dev == t->root_dev;
+
+    if (found || volume_table_read(AT_FDCWD, t->root, &volumes) < 0)
+        return found;
+    for (size_t i = 0; i < volumes.n; i++) {
+        const Volume *v = &volumes.volumes[i];
+
+        found = found ||
+                (v->with_root && (v->st_dev == dev || v->mount_dev == dev || v->block_dev == dev));
+    }
+    return found;
+}
+
+/* Returns the filesystem that does not answer, or 0. The disk of the root filesystem counts as
+ * slow: nothing works without it. */
 static uint64_t hung_device(PrefetchThread *t)
 {
     uint64_t dev = atomic_load(&t->touched);
 
-    return dev != t->root_dev &&
-                           clock_now(CLOCK_MONOTONIC) >= atomic_load(&t->since) + PREFETCH_HANG_USEC
-                   ? dev
-                   : 0;
+    if (dev == 0 || clock_now(CLOCK_MONOTONIC) < atomic_load(&t->since) + PREFETCH_HANG_USEC)
+        return 0;
+    return is_on_root_disk(t, dev) ? 0 : dev;
 }
 
 /* Waits while others wait for the disk, because the reads of an application that has just started

@@ -28,9 +28,9 @@ int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), vo
 
 bool thread_try_join(pthread_t thread, usec_t timeout)
 {
-    struct timespec deadline = timespec_of(clock_now(CLOCK_REALTIME) + timeout);
+    struct timespec deadline = timespec_of(clock_now(CLOCK_MONOTONIC) + timeout);
 
-    return pthread_timedjoin_np(thread, NULL, &deadline) == 0;
+    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
 }
 
 bool thread_join(pthread_t thread, usec_t timeout)

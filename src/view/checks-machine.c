@@ -7,6 +7,7 @@
 #include "base/rooted.h"
 #include "base/text.h"
 #include "command/systemctl.h"
+#include "device/block-device.h"
 #include "model/model.h"
 #include "system/memory.h"
 #include "volume/mount-table.h"
@@ -14,6 +15,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #define MEMORY_LOW     (512U << 20)
 #define WANTS_BELOW    "/etc/systemd/system"
@@ -76,15 +78,23 @@ static char *active_scheduler(char *text)
     return open + 1;
 }
 
-/* Returns the I/O scheduler of the disk below a filesystem, and writes the path of its file into
- * `path`; the caller frees the result. NULL: there is none. */
-#define SCHEDULER_PATH_MAX 64U
+/* Returns the I/O scheduler of the disk below a filesystem, also through encryption and logical
+ * volumes, and writes the path of its file into `path`; the caller frees the result. NULL: there is
+ * none, or the filesystem is on several disks. */
+#define SCHEDULER_PATH_MAX 320U
 static char *read_scheduler(const Context *c, const Mount *m, char path[static SCHEDULER_PATH_MAX])
 {
     static const char *const queues[] = {"queue/scheduler", "../queue/scheduler"};
+    _cleanup_block_disk_ BlockDisk disk = {0};
     _cleanup_free_ char *text = NULL;
     const char *active;
 
+    if (block_device_find_disk(c->system_fd, makedev(m->major, m->minor), &disk) >= 0) {
+        if (disk.several)
+            return NULL;
+        snprintf(path, SCHEDULER_PATH_MAX, "/sys/class/block/%s/queue/scheduler", disk.name);
+        (void)rooted_read(c->system_fd, path, 4096, &text, NULL);
+    }
     for (size_t i = 0; !text && i < ELEMENTSOF(queues); i++) {
         snprintf(path, SCHEDULER_PATH_MAX, "/sys/dev/block/%u:%u/%s", m->major, m->minor,
                  queues[i]);

@@ -499,6 +499,14 @@ planned() {
     mkdir -p "$root/sys/dev/block/8:17/queue"
     echo '[kyber] none' >"$root/sys/dev/block/8:17/queue/scheduler"
     result scheduler note
+    # An encrypted volume has no scheduler of its own: that of the disk below counts.
+    mkdir -p "$root/sys/class/block/dm-0/slaves/sdb" "$root/sys/class/block/sdb/queue"
+    echo DEVNAME=dm-0 >"$root/sys/dev/block/8:17/uevent"
+    echo 'none [mq-deadline]' >"$root/sys/class/block/sdb/queue/scheduler"
+    result scheduler ok
+    echo '[none] mq-deadline' >"$root/sys/class/block/sdb/queue/scheduler"
+    result scheduler note
+    rm "$root/sys/dev/block/8:17/uevent"
     jq -e 'any(.[]; .check == "mounts" and .result == "ok" and (.found | contains("2 filesystems")))' <<<"$output"
     echo '31 30 0:50 / /home/me rw shared:1 - nfs4 server:/me rw' >>"$root/proc/self/mountinfo"
     result mounts note

@@ -65,6 +65,11 @@ told() {
     rm "$HS_STATE/refresh-wanted"
     run -0 "$HS_TMP/libexec/hook" packages
     [ -e "$HS_STATE/refresh-wanted" ]
+    # A request that cannot be written keeps the timer from nothing.
+    rm "$HS_STATE/refresh-wanted" "$HS_TMP/told"
+    mkdir "$HS_STATE/refresh-wanted"
+    run -0 on_systemd "$HS_TMP/libexec/hook" packages
+    hs_wait 10 told "restart --no-block headstart-refresh.timer"
 }
 
 @test "the scripts of the display managers start the replay" {

@@ -190,6 +190,24 @@ applications_are_right() {
     done
 }
 
+@test "a btrfs subvolume: no event is lost, although each of them takes a descriptor" {
+    local i
+    need_filesystem btrfs
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    for ((i = 0; i < 500; i++)); do
+        echo x >"$HS_MNT/f$i"
+    done
+    RECORDER_PREFIX="prlimit --nofile=64" recorder_start
+    kill -STOP "$RECORDER"
+    cat "$HS_MNT"/f* >/dev/null
+    kill -CONT "$RECORDER"
+    recorder_stop
+    shown '[.files[].path | select(startswith("/f"))] | length == 500'
+}
+
 @test "directories are recorded, and devices, sockets and symlinks are not" {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/d/e" "$HS_MNT/gone"
@@ -318,6 +336,13 @@ not_marked() {
     recorder_stop
     shown '.flags == [] and any(.files[]; .path == "/file")'
     shown '[.files[].path] | index("/net/program") == null'
+    # A mount that was detached is in no table of mounts.
+    umount -l "$HS_MNT/net"
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    recorder_start
+    cat "$HS_MNT/file" >/dev/null
+    recorder_stop
+    shown 'any(.files[]; .path == "/file")'
 }
 
 # served_disk UID: mounts a filesystem with a file on HS_TMP/disk, whose content this user serves.

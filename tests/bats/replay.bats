@@ -981,6 +981,21 @@ with_words() {
     jq -e '.outcome == "failed"' "$HS_TMP/status.json"
 }
 
+@test "a filesystem that no pack reads is not opened" {
+    need_strace
+    hs_filesystem ext4 100
+    fill_some
+    make_pack --metadata
+    mkdir "$HS_MNT/other"
+    truncate -s 64M "$HS_TMP/other"
+    mkfs.ext4 -q "$HS_TMP/other"
+    mount -o loop "$HS_TMP/other" "$HS_MNT/other"
+    hs_defer hs_umount "$HS_MNT/other"
+    strace -f -e trace=openat -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
+    grep -q "\"$HS_MNT\"" "$HS_TMP/calls"
+    ! grep "\"$HS_MNT/other\"" "$HS_TMP/calls" || false
+}
+
 @test "other policies are ready at once, although the disk hangs" {
     hung_disk --policy=concurrent
     listen

@@ -389,6 +389,15 @@ busy_disk() {
     # Learning keeps the chains.
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
+    # A model of a newer version stays, because the newer version can read it.
+    sum=$(zcat -f "$HS_STATE/model.json" | sed 's/"version":4/"version":9/' | tee "$HS_TMP/newer" | sha256sum)
+    cp "$HS_TMP/newer" "$HS_STATE/model.json"
+    session_start
+    habit
+    session_stop
+    [ "$(sha256sum <"$HS_STATE/model.json")" = "$sum" ]
+    [ ! -e "$HS_STATE/model.json.bad" ]
+    grep -q 'was written by a newer version' "$HS_TMP/daemon.log"
     echo '{"format":"headstart-model"' >"$HS_STATE/model.json"
     session_start
     habit

@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#define SESSIONS 3
+#define SESSIONS  3
+#define SLOTS_MAX 64
 
 struct sd_bus_slot {
     void *userdata;
@@ -22,8 +23,10 @@ struct sd_bus_slot {
 
 static struct {
     int call, destroy_callback, floating; /* the results of these functions */
-    sd_bus_message_handler_t on_list, on_properties;
-    sd_bus_slot *slots[SESSIONS]; /* calls that are under way */
+    sd_bus_message_handler_t on_list, on_properties, on_changed;
+    sd_bus_slot *slots[SLOTS_MAX]; /* calls that are under way or done */
+    const char *path;              /* of the next signal */
+    const char *called;            /* the path of the last call */
     unsigned n_slots, n_calls, n_freed;
     unsigned n_listed; /* sessions read from the list */
     unsigned n_events[_STAGE_EVENT_MAX];
@@ -56,13 +59,21 @@ int sd_bus_add_match_async(sd_bus *bus, sd_bus_slot **ret, const char *match,
                            sd_bus_message_handler_t callback,
                            sd_bus_message_handler_t install_callback, void *userdata)
 {
+    if (strstr(match, "PropertiesChanged"))
+        fake.on_changed = callback;
     return 0;
+}
+
+const char *sd_bus_message_get_path(sd_bus_message *m)
+{
+    return fake.path;
 }
 
 int sd_bus_message_new_method_call(sd_bus *bus, sd_bus_message **ret, const char *destination,
                                    const char *path, const char *interface, const char *member)
 {
     *ret = NULL;
+    fake.called = path;
     return 0;
 }
 
@@ -111,7 +122,7 @@ int sd_bus_slot_set_floating(sd_bus_slot *slot, int b)
 {
     if (fake.floating < 0)
         return fake.floating;
-    assert_true(fake.n_slots < SESSIONS);
+    assert_true(fake.n_slots < SLOTS_MAX);
     fake.slots[fake.n_slots++] = slot;
     return 1;
 }
@@ -154,6 +165,12 @@ int sd_bus_message_read(sd_bus_message *m, const char *types, ...)
     static const char *const paths[SESSIONS] = {"/session/a", "/session/b", "/session/c"};
     va_list ap;
 
+    if (strcmp(types, "s") == 0) {
+        va_start(ap, types);
+        *va_arg(ap, const char **) = "org.freedesktop.login1.Session";
+        va_end(ap);
+        return 1;
+    }
     if (fake.n_listed == SESSIONS)
         return 0;
     va_start(ap, types);
@@ -234,6 +251,41 @@ static void test_destroy_callback_fails(void **state)
     assert_int_equal(fake.n_freed, SESSIONS);
 }
 
+static void reply(unsigned slot)
+{
+    assert_int_equal(fake.on_properties(NULL, fake.slots[slot]->userdata, NULL), 0);
+    free_slot(fake.slots[slot]);
+}
+
+/* A user changes a property of a session in a loop. The queue has one query of this session, and
+ * the session of another user is queried next. */
+static void test_many_changes(void **state)
+{
+    unsigned sent;
+    LogindWatch *w;
+
+    memset(&fake, 0, sizeof(fake));
+    assert_int_equal(logind_watch_new(NULL, &listener, &w), 0);
+    assert_int_equal(logind_watch_connect(w, NULL), 1);
+    assert_non_null(fake.on_changed);
+    fake.path = "/session/a";
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(fake.on_changed(NULL, w, NULL), 0);
+    sent = fake.n_calls;
+    assert_true(sent < SLOTS_MAX / 2 + 1);
+    fake.path = "/session/b";
+    assert_int_equal(fake.on_changed(NULL, w, NULL), 0);
+    assert_int_equal(fake.n_calls, sent);
+    reply(0);
+    assert_string_equal(fake.called, "/session/a");
+    reply(1);
+    assert_string_equal(fake.called, "/session/b");
+    for (unsigned i = 2; i < fake.n_slots; i++)
+        reply(i);
+    assert_int_equal(fake.n_calls, sent + 2);
+    assert_null(logind_watch_free(w));
+}
+
 static void test_call_fails(void **state)
 {
     memset(&fake, 0, sizeof(fake));
@@ -248,6 +300,7 @@ int main(void)
             cmocka_unit_test(test_floating_fails),
             cmocka_unit_test(test_destroy_callback_fails),
             cmocka_unit_test(test_call_fails),
+            cmocka_unit_test(test_many_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -351,6 +351,23 @@ static void test_env(void **state)
     assert_int_equal(application(program(20, CAT)), CAT);
 }
 
+/* A process that executes one script of env after the other makes no chain of runs: each run is
+ * part of the first one. */
+static void test_env_of_env(void **state)
+{
+    connector = false;
+    program(10, SCRIPT);
+    for (int i = 0; i < 100; i++) {
+        program(10, ENV);
+        program(10, LOADER);
+        opens(10);
+        program(10, PYTHON);
+    }
+    for (uint32_t run = opens(10); run_of(run)->same_as != PROCESS_NONE; run = 0)
+        assert_int_equal(run_of(run_of(run)->same_as)->same_as, PROCESS_NONE);
+    assert_int_equal(application(opens(10)), SCRIPT);
+}
+
 /* Without a connector everything depends on the opens. */
 static void test_without_connector(void **state)
 {
@@ -845,6 +862,7 @@ int main(void)
             TEST(test_exit_first),
             TEST(test_static),
             TEST(test_env),
+            TEST(test_env_of_env),
             TEST(test_without_connector),
             TEST(test_failed_execve),
             TEST(test_unwatched),

@@ -266,6 +266,7 @@ static void pages_of_this_process(void **state)
     await_page(&t, reader, runs, ELEMENTSOF(runs), &shares, last, 4, m.st.st_ino, 199);
     for (size_t i = 0; i < t.n; i++) {
         assert_true(t.files[i].serial == 4 || t.files[i].serial == 8);
+        assert_true(i == 0 || t.files[i - 1].serial <= t.files[i].serial);
         for (size_t k = 0; k < i; k++) /* several looks make one row */
             assert_false(t.files[i].serial == t.files[k].serial &&
                          t.files[i].inode == t.files[k].inode && t.files[i].dev == t.files[k].dev);

@@ -8,6 +8,7 @@
 #include "session/prefetch-hold.h"
 #include "session/prefetch-thread.h"
 #include "system/pressure.h"
+#include "volume/volume.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,9 @@
 
 #include <cmocka.h>
 
-#define DISK 0x12345
+#define DISK       0x12345
+#define ROOT_BTRFS 0x777 /* the number in mountinfo */
+#define HOME       0x778 /* another partition of the disk of the root filesystem */
 
 static struct {
     atomic_ulong ahead;     /* of the clock, in microseconds */
@@ -29,11 +32,27 @@ static struct {
     int gate[2];
 } fake = {.dev = DISK};
 
+int __wrap_volume_table_read(int root_fd, const char *prefix, VolumeTable *ret);
 usec_t __wrap_clock_now(clockid_t clock);
 int __wrap_mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret);
 uint64_t __wrap_mount_dirs_dev(const MountDirs *m, const char *path);
 int __wrap_pressure_read(Pressure *p, uint64_t *ret);
 int __wrap_mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);
+
+int __wrap_volume_table_read(int root_fd, const char *prefix, VolumeTable *ret)
+{
+    static const Volume volumes[] = {
+            {.st_dev = 0x776, .mount_dev = ROOT_BTRFS, .with_root = true},
+            {.st_dev = HOME, .mount_dev = HOME, .with_root = true},
+            {.st_dev = DISK, .mount_dev = DISK},
+    };
+
+    *ret = (VolumeTable){.volumes = calloc(ELEMENTSOF(volumes), sizeof(Volume))};
+    assert_non_null(ret->volumes);
+    memcpy(ret->volumes, volumes, sizeof(volumes));
+    ret->n = ELEMENTSOF(volumes);
+    return 0;
+}
 
 usec_t __wrap_clock_now(clockid_t clock)
 {
@@ -126,13 +145,12 @@ static void a_disk_that_hangs_is_left_out(void **state)
     prefetch_thread_free(t);
 }
 
-static void the_disk_of_the_root_is_awaited(void **state)
+/* Waits for a disk with that number. It is not replaced. */
+static void is_awaited(uint64_t dev)
 {
     PrefetchThread *t;
-    struct stat st;
 
-    assert_int_equal(stat("/", &st), 0);
-    fake.dev = st.st_dev;
+    fake.dev = dev;
     fake.n_hanging = 0;
     assert_int_equal(prefetch_thread_new("/", 0, &t), 0);
     assert_int_equal(prefetch_thread_request(t, requests, 2), 0);
@@ -141,6 +159,16 @@ static void the_disk_of_the_root_is_awaited(void **state)
     assert_int_equal(prefetch_thread_check(&t), 0);
     assert_int_equal(write(fake.gate[1], "x", 1), 1);
     prefetch_thread_free(t);
+}
+
+static void the_disk_of_the_root_is_awaited(void **state)
+{
+    struct stat st;
+
+    assert_int_equal(stat("/", &st), 0);
+    is_awaited(st.st_dev);
+    is_awaited(ROOT_BTRFS);
+    is_awaited(HOME);
 }
 
 /* Waits until the thread has nothing to do. */
