@@ -7,7 +7,6 @@
 #include "base/json-util.h"
 #include "boot/last-control.h"
 #include "command/cli-state.h"
-#include "command/progress.h"
 #include "command/systemctl.h"
 #include "measure/history.h"
 #include "state/idle-boot.h"
@@ -17,7 +16,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "config-paths.h"
 
 enum {
     OPTION_STAGE = 1,
@@ -221,22 +219,6 @@ static int forget_history(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
 }
 
-/* Sends SIGHUP to headstartd, so that it loads the model again. Without the signal, the prefetcher
- * would save what was deleted, because it still has it in memory. Nothing is reported if headstartd
- * does not run. */
-static void reload_headstartd(const Context *c)
-{
-    Progress progress;
-
-    if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 || !systemctl_available())
-        return;
-    progress = progress_start("Waiting for systemd", c->quiet);
-    (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
-                                              "headstart-record.service", NULL},
-                        true);
-    progress_done(&progress);
-}
-
 /* A killed `forget` loses nothing that it is to keep, and the next one deletes the rest. */
 static int forget(Forgetting *f)
 {
@@ -263,7 +245,7 @@ static int forget(Forgetting *f)
     if (r < 0)
         return r;
     close(TAKE_FD(f->state_fd)); /* this also releases the lock */
-    reload_headstartd(f->c);
+    systemctl_reload_headstartd(f->c);
     if (!is_partial(f) || f->n_left == 0)
         return 0;
     r = cli_run_verb(f->c, &verb_learn, "--rebuild");

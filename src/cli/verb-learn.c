@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
+#include "command/systemctl.h"
 #include "model/model-limit.h"
 #include "model/model-select.h"
 #include "predict/mixture-train.h"
@@ -45,6 +46,7 @@ typedef struct Learning {
     Table *table; /* the result of each trace */
     bool anew;    /* a new model replaces the old one: all traces are learned again */
     bool rebuild; /* the chains lack every session whose trace the model has not learned yet */
+    bool marked;  /* STATE_REBUILD exists */
     bool unsaved; /* the model contains the last trace, but the file does not */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
@@ -100,6 +102,12 @@ static int save_model(Learning *l)
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
     l->n_dropped += dropped;
+    /* The mark comes with the first version of the new model, and not earlier: the chains of the
+     * old one lack nothing. */
+    r = l->rebuild && !l->marked ? state_begin_rebuild(l->state_fd) : 0;
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_REBUILD ": %m", l->c->state);
+    l->marked = l->rebuild;
     return cli_state_write_model(l->c, l->state_fd, l->model);
 }
 
@@ -141,7 +149,8 @@ static int undo_partly_learned(Learning *l)
         return 0;
     l->unsaved = false;
     l->model = model_free(l->model);
-    r = state_load_model(l->state_fd, &l->model, NULL);
+    /* The file is still the old model if the new one was not saved yet. */
+    r = l->anew && l->n_learned == 0 ? -ENOENT : state_load_model(l->state_fd, &l->model, NULL);
     if (r != -ENOENT)
         return r;
     l->model = model_new(l->c->config.halflife_usec);
@@ -347,21 +356,18 @@ static int load_model(Learning *l, bool rebuild)
         l->model = model_free(l->model);
         l->anew = true;
     }
-    l->rebuild = !l->model || state_is_rebuilding(l->state_fd);
+    l->marked = l->model && state_is_rebuilding(l->state_fd);
+    l->rebuild = !l->model || l->marked;
     if (!l->model)
         l->model = model_new(halflife_usec);
     return l->model ? 0 : cli_error(ENOMEM, "%m");
 }
 
-/* Learns the traces of the state directory. STATE_REBUILD exists while a new model is made, so that
- * the next run knows what the chains lack if this one is killed. */
-static int learn_marked(Learning *l)
+/* Learns the traces of the state directory, and ends a rebuild. */
+static int learn_all(Learning *l)
 {
-    int r = l->rebuild ? state_begin_rebuild(l->state_fd) : 0;
+    int r = learn_state(l);
 
-    if (r < 0)
-        return cli_error(r, "%s/" STATE_REBUILD ": %m", l->c->state);
-    r = learn_state(l);
     if (r < 0 || !l->rebuild)
         return r;
     /* No trace took part in the new model. The old one is out of date all the same. */
@@ -429,9 +435,11 @@ static int run(Context *c)
     /* A model that replaces an old one learns every trace in the state directory, even if the
      * arguments name other traces. */
     if (n == 0 || l.anew)
-        r = learn_marked(&l);
+        r = learn_all(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
+    if (r >= 0 && rebuild)
+        systemctl_reload_headstartd(c);
     /* The quotas are applied only after the model that contains these traces is on the disk. */
     if (r >= 0)
         apply_quotas(&l);

@@ -2,10 +2,15 @@
 
 #include "command/systemctl.h"
 
+#include "command/progress.h"
+
 #include <fcntl.h>
 #include <spawn.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "config-paths.h"
 
 #define ARGUMENTS_MAX 31U
 
@@ -40,4 +45,17 @@ int systemctl_run(const char *const *arguments, bool silent)
         if (errno != EINTR)
             return -errno;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}
+
+void systemctl_reload_headstartd(const Context *c)
+{
+    Progress progress;
+
+    if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 || !systemctl_available())
+        return;
+    progress = progress_start("Waiting for systemd", c->quiet);
+    (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
+                                              "headstart-record.service", NULL},
+                        true);
+    progress_done(&progress);
 }

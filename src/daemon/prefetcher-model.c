@@ -88,7 +88,9 @@ static int save(ModelSave *s)
         return -EINVAL;
     chains_free(m->chains);
     m->chains = TAKE_PTR(s->chains);
-    return state_write_model(fd, m);
+    r = state_write_model(fd, m);
+    /* These chains have followed sessions whose traces a rebuild has not learned yet. */
+    return r < 0 ? r : state_end_rebuild(fd);
 }
 
 static void *run_thread(void *arg)

@@ -237,11 +237,15 @@ static bool is_planned_place(const Pack *p, const Mount *m, const char *root)
     return false;
 }
 
-static bool all_are_served(const Candidates *c, const Pack *p, const char *root)
+static bool all_are_in_place(const Candidates *c, const Pack *p, const char *root)
 {
-    for (uint32_t k = 0; k < le32toh(p->header->n_volumes); k++)
-        if (!candidates_find(c, p, &p->volumes[k], root))
+    for (uint32_t k = 0; k < le32toh(p->header->n_volumes); k++) {
+        const PackVolume *s = &p->volumes[k];
+        const Candidate *x = candidates_find(c, p, s, root);
+
+        if (!x || !is_in_place(x->mount, root, pack_string(p, s->mountpoint)))
             return false;
+    }
     return true;
 }
 
@@ -271,7 +275,7 @@ static int candidates_read(const Pack *p, const char *root, Candidates *c)
     if (!c->items)
         return -ENOMEM;
     candidates_add(c, p, root, true);
-    if (!all_are_served(c, p, root))
+    if (!all_are_in_place(c, p, root))
         candidates_add(c, p, root, false);
     return 0;
 }

@@ -226,11 +226,12 @@ static int mark_volume(int group_fd, uint64_t mask, const Volume *v, fsid_t *ret
     return r;
 }
 
-/* Returns a watch of a filesystem that is not mounted, or NULL. */
+/* Returns a watch of a filesystem that is not mounted, or NULL. The number 0 is never given away,
+ * because it also stands for objects that are known by their path alone. */
 static Watch *find_gone(const Fanotify *f)
 {
     for (size_t i = 0; i < f->n_watches; i++)
-        if (f->watches[i].gone)
+        if (f->watches[i].gone && f->watches[i].number != 0)
             return &f->watches[i];
     return NULL;
 }
@@ -603,7 +604,7 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
 
     if (o->filesystem == EVENT_LOG_REMOTE)
         return -EREMOTE;
-    if (o->handle_size > 0 && (!w || o->handle_size > MAX_HANDLE_SZ))
+    if ((!w && (o->handle_size > 0 || o->filesystem != 0)) || o->handle_size > MAX_HANDLE_SZ)
         return -ESTALE;
     if (w && w->call_dev != 0)
         fd = open_in_time(w, o);

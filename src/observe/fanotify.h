@@ -58,7 +58,8 @@ bool fanotify_needs_descriptors(int error);
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
 /* Forgets a filesystem that is no longer mounted, because another one may get its st_dev. A
- * filesystem that is watched again gets its old number. */
+ * filesystem that is watched again gets its old number, unless many others have been watched since:
+ * objects that were logged with the old number can then not be resolved. */
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called

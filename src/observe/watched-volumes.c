@@ -54,14 +54,17 @@ static bool may_watch(const WatchedVolumes *w, const Volume *v)
 
 static void drop_unmounted(WatchedVolumes *w, Fanotify *f, const VolumeTable *mounted)
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < w->n; i++) {
         const Volume *v = volume_by_dev(mounted, w->items[i].st_dev);
 
-        if (w->items[i].st_dev != 0 && (!v || !may_watch(w, v))) {
+        if (v && may_watch(w, v))
+            w->items[n++] = w->items[i];
+        else
             fanotify_unwatch(f, w->items[i].st_dev);
-            w->items[i].st_dev = 0;
-        }
     }
+    w->n = n;
 }
 
 static void log_if_new(const WatchedVolumes *w, const Volume *v)
@@ -94,8 +97,8 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
             continue;
         r = grow_array(&w->items, &w->allocated, w->n + 1, sizeof(WatchedVolume));
         if (r >= 0)
-            r = fanotify_watch(f, &t.volumes[i], (uint32_t)w->n);
-        if (r == -ENOMEM || (r == -EPERM && w->n == 0))
+            r = fanotify_watch(f, &t.volumes[i], w->next_number);
+        if (r == -ENOMEM || (r == -EPERM && w->next_number == 0))
             return r;
         if (r == -ETIMEDOUT && !volume_by_dev(&w->table, t.volumes[i].st_dev))
             log_notice("%s is not recorded: its disk does not answer.", t.volumes[i].target);
@@ -103,6 +106,7 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
             log_debug_errno(r, "Cannot watch %s, ignoring: %m", t.volumes[i].target);
             continue;
         }
+        w->next_number++;
         w->items[w->n++] = (WatchedVolume){.st_dev = t.volumes[i].st_dev};
     }
     volume_table_done(&w->table);

@@ -7,16 +7,17 @@
 #include "observe/fanotify.h"
 
 typedef struct WatchedVolume {
-    uint64_t st_dev; /* 0: not mounted any more */
+    uint64_t st_dev;
 } WatchedVolume;
 
 /* A zeroed struct is valid and watches nothing. */
 typedef struct WatchedVolumes {
-    VolumeTable table;    /* what is mounted now */
-    WatchedVolume *items; /* the index of each is the number given to fanotify_watch() */
+    VolumeTable table; /* what is mounted now */
+    WatchedVolume *items;
     size_t n, allocated;
-    const char *store; /* directory where traces are stored; NULL: the names of all files may be
-                          stored. Borrowed; the caller sets it. */
+    uint32_t next_number; /* for fanotify_watch() */
+    const char *store;    /* directory where traces are stored; NULL: the names of all files may be
+                             stored. Borrowed; the caller sets it. */
     Encryption store_encryption; /* as of the last update */
 } WatchedVolumes;
 

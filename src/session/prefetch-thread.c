@@ -24,6 +24,9 @@
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
 
+/* Filesystems have up to three numbers each. */
+#define ROOT_DEVS_MAX 48U
+
 typedef struct PrefetchJob {
     PrefetchFile *files;
     size_t n;
@@ -40,9 +43,12 @@ struct PrefetchThread {
     bool ended, left;       /* left: nobody waits for the thread, which frees this itself */
     atomic_uint generation; /* rises with each job; this cancels the pass under way */
     atomic_bool stop;
-    atomic_uint_least64_t touched; /* the number that touch() got last … */
-    atomic_uint_least64_t since;   /* … and when (CLOCK_MONOTONIC) */
-    uint64_t root_dev;             /* st_dev of `root` */
+    atomic_uint_least64_t touched;     /* the number that touch() got last … */
+    atomic_uint_least64_t since;       /* … and when (CLOCK_MONOTONIC) */
+    uint64_t root_dev;                 /* st_dev of `root` */
+    uint64_t root_devs[ROOT_DEVS_MAX]; /* numbers of the filesystems on its disk; constant after the
+                                          first touch() */
+    size_t n_root_devs;
     /* Used by the thread alone */
     PrefetchState state;
     unsigned current; /* generation of the thread's job */
@@ -132,21 +138,31 @@ static void touch(void *arg, uint64_t dev)
     atomic_store(&t->touched, dev);
 }
 
-/* Returns true if the filesystem is on the disk of the root filesystem. A btrfs has other numbers
- * in mountinfo than its files have. */
-static bool is_on_root_disk(const PrefetchThread *t, uint64_t dev)
+/* Lists the filesystems on the disk of the root filesystem. A btrfs has other numbers in mountinfo
+ * than its files have. Runs in the thread, before its first access: the main thread reads the list
+ * only after that. */
+static void list_root_disk(PrefetchThread *t)
 {
     _cleanup_volume_table_ VolumeTable volumes = {0};
-    bool found = dev == t->root_dev;
 
-    if (found || volume_table_read(AT_FDCWD, t->root, &volumes) < 0)
-        return found;
+    if (volume_table_read(AT_FDCWD, t->root, &volumes) < 0)
+        return;
     for (size_t i = 0; i < volumes.n; i++) {
         const Volume *v = &volumes.volumes[i];
+        const uint64_t devs[] = {v->st_dev, v->mount_dev, v->block_dev};
 
-        found = found ||
-                (v->with_root && (v->st_dev == dev || v->mount_dev == dev || v->block_dev == dev));
+        for (size_t k = 0; v->with_root && k < ELEMENTSOF(devs); k++)
+            if (t->n_root_devs < ROOT_DEVS_MAX)
+                t->root_devs[t->n_root_devs++] = devs[k];
     }
+}
+
+static bool is_on_root_disk(const PrefetchThread *t, uint64_t dev)
+{
+    bool found = dev == t->root_dev;
+
+    for (size_t i = 0; i < t->n_root_devs; i++)
+        found = found || t->root_devs[i] == dev;
     return found;
 }
 
@@ -217,6 +233,7 @@ static void *run_thread(void *arg)
 
     /* If the kernel refuses the idle priority, a pass still limits the requests under way. */
     thread_set_io_class(IO_CLASS_IDLE);
+    list_root_disk(t);
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&t->stop)) {
         PrefetchJob *job = TAKE_PTR(t->job);

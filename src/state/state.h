@@ -44,9 +44,9 @@ int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 int state_write_model(int state_fd, const Model *m);
 
 /* A new model is made from the traces in several steps. STATE/model.json.rebuild exists from the
- * first step to the last. If it exists before a step, an earlier step was killed: the chains of the
- * model then lack every session whose trace the model has not learned yet. state_begin_rebuild()
- * and state_end_rebuild() return 0 or a negative errno. */
+ * first step to the last. If a run finds it, the chains of the model lack every session whose trace
+ * the model has not learned yet. headstartd removes it when it replaces the chains by its own.
+ * state_begin_rebuild() and state_end_rebuild() return 0 or a negative errno. */
 bool state_is_rebuilding(int state_fd);
 int state_begin_rebuild(int state_fd);
 int state_end_rebuild(int state_fd);

@@ -28,7 +28,11 @@ int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), vo
 
 bool thread_try_join(pthread_t thread, usec_t timeout)
 {
-    struct timespec deadline = timespec_of(clock_now(CLOCK_MONOTONIC) + timeout);
+    struct timespec deadline = timespec_of(timeout), now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    deadline.tv_sec += now.tv_sec + (deadline.tv_nsec + now.tv_nsec) / NSEC_PER_SEC;
+    deadline.tv_nsec = (deadline.tv_nsec + now.tv_nsec) % NSEC_PER_SEC;
 
     return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
 }

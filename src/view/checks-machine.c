@@ -80,7 +80,7 @@ static char *active_scheduler(char *text)
 
 /* Returns the I/O scheduler of the disk below a filesystem, also through encryption and logical
  * volumes, and writes the path of its file into `path`; the caller frees the result. NULL: there is
- * none, or the filesystem is on several disks. */
+ * none, or the filesystem is on several disks or in a file. */
 #define SCHEDULER_PATH_MAX 320U
 static char *read_scheduler(const Context *c, const Mount *m, char path[static SCHEDULER_PATH_MAX])
 {
@@ -90,7 +90,7 @@ static char *read_scheduler(const Context *c, const Mount *m, char path[static S
     const char *active;
 
     if (block_device_find_disk(c->system_fd, makedev(m->major, m->minor), &disk) >= 0) {
-        if (disk.several)
+        if (disk.several || strncmp(disk.name, "loop", 4) == 0)
             return NULL;
         snprintf(path, SCHEDULER_PATH_MAX, "/sys/class/block/%s/queue/scheduler", disk.name);
         (void)rooted_read(c->system_fd, path, 4096, &text, NULL);
