@@ -10,13 +10,13 @@
 /* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, with the mode
  * `mode`. The temporary file is NAME.PID.tmp. Temporary files of NAME whose writers were killed are
  * removed. Returns 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES,
- * ...). After a failure the old file is unchanged, unless only the last step failed, the fsync of
- * the directory; the new file is then in place. No temporary file is left. */
+ * ...). If only the last step fails, the fsync(2) of the directory, the new file is in place. After
+ * any other failure the old file is unchanged. No temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
-/* Writes to a path from a command line. A regular file is replaced as by atomic_file_write(); a
- * symlink to it stays. A device or FIFO is written into; the call waits until a FIFO has a reader.
- * Refuses files that another user may have prepared in a sticky directory such as /tmp: see
+/* Writes to a path from a command line. Replaces a regular file as atomic_file_write() does; a
+ * symlink to it stays. Writes into a device or FIFO, and waits until a FIFO has a reader. Refuses
+ * files that another user may have prepared in a sticky directory such as /tmp: see
  * open_output_place(). Returns 0, -EACCES (refused), or another negative errno. */
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 

@@ -29,14 +29,13 @@ int compressed_file_write(int dir_fd, const char *name, const void *data, size_t
 /* Reads a whole regular file, and expands it if it is compressed. The file and its content may have
  * at most max_size bytes each. Returns 0, -EBADMSG (not a regular file, or the compressed data are
  * damaged), or another error of file_read_whole() or gzip_expand(). With -EBADMSG, *ret_reason
- * becomes a static string that says what is wrong. In all other cases it is untouched. ret_reason
- * may be NULL. */
+ * becomes a static string with the reason. Otherwise it is untouched. ret_reason may be NULL. */
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
 
-/* Like compressed_file_read(), but with -EBADMSG and -E2BIG *ret_error becomes a line that says
- * what is wrong, or NULL if memory is short. With -E2BIG the line contains the limit. The caller
- * frees *ret_error. With other errors *ret_error is untouched; error_text() describes them. */
+/* Like compressed_file_read(), but with -EBADMSG and -E2BIG *ret_error becomes one line with the
+ * reason, or NULL if memory is short. With -E2BIG the line contains the limit. The caller frees
+ * *ret_error. With other errors *ret_error is untouched; error_text() describes them. */
 int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, char **ret_error);
 

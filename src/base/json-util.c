@@ -341,8 +341,8 @@ const char *json_to_text(struct json_object *o, int flags)
     size_t n = 0, again = 0;
     const char *text = json_object_to_json_string_length(o, flags, &n);
 
-    /* json-c drops bytes without an error if its buffer cannot grow. The second time the buffer is
-     * as large as it became, so the text is longer if bytes were dropped. */
+    /* json-c drops bytes without an error if its buffer cannot grow. The second call uses the
+     * buffer of the first, so its text is longer if the first call dropped bytes. */
     if (text)
         text = json_object_to_json_string_length(o, flags, &again);
     return text && n == again && !memory_is_short() ? text : NULL;

@@ -24,7 +24,7 @@ typedef struct JsonWriter {
 void json_writer_done(JsonWriter *w);
 #define _cleanup_json_writer_ _cleanup_(json_writer_done)
 
-/* Add "key": value. A string is valid UTF-8, or json_writer_add_bytes() escapes it
+/* Add "key": value. Strings must be valid UTF-8; json_writer_add_bytes() escapes other bytes
  * (json_escape_bytes()). json_writer_add_flags() adds an array of the names whose bits are set in
  * `flags`: bit i has names[i]. */
 void json_writer_add_string(JsonWriter *w, const char *key, const char *value);
@@ -67,8 +67,8 @@ bool json_is_utf8(const char *s);
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 
-/* Adds `value` to an object or an array, which then owns it. Return false and free `value` if
- * memory runs out, or if `to` is NULL. NULL is the value null of a member, and no item. */
+/* Add `value` to an object or an array, which then owns it. Free `value` and return false if memory
+ * runs out, or if `to` is NULL. As a member a `value` of NULL is null; as an item it is refused. */
 bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
 bool json_add_item(struct json_object *to, struct json_object *value);
 
@@ -77,7 +77,7 @@ bool json_add_item(struct json_object *to, struct json_object *value);
 struct json_object *json_flags(unsigned flags, const char *const *names, size_t n);
 
 /* Formats a value with the flags JSON_C_TO_STRING_*. The text belongs to the value. Returns NULL if
- * out of memory, also where json-c itself reports no error. */
+ * out of memory, even if json-c reports no error. */
 const char *json_to_text(struct json_object *o, int flags);
 
 /* Returns true if memory has run out. A failed allocation is then not the fault of a file. */

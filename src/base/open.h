@@ -35,9 +35,8 @@ int open_without_symlinks(const char *path);
  * errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
-/* Returns true if a file in the directory with these attributes may be used as an output: if it
- * lies in a sticky directory that others may write, this user or the owner of the directory must
- * own it. */
+/* Returns true if the file in the directory may be used as an output. In a sticky directory that
+ * others may write, this user or the owner of the directory must own the file. */
 bool output_is_trusted(const struct stat *dir, const struct stat *file);
 
 /* Opens the file of the descriptor `fd` (O_PATH allowed) again with `flags`; O_CLOEXEC, O_NOCTTY

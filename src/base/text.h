@@ -10,9 +10,8 @@
  * are not valid UTF-8. The string ends with a NUL, which counts as a character. */
 size_t text_read_character(const char *s, uint32_t *ret);
 
-/* Returns true for characters that a terminal interprets (C0 and C1 controls), that are invisible,
- * change the direction of the text, or end a line, and for code points that are not characters of
- * XML. */
+/* Returns true for characters that are controls (C0 and C1) or invisible, change the direction of
+ * the text, or end a line, and for code points that are not characters of XML. */
 bool text_is_hidden(uint32_t c);
 
 /* Returns the ending of an English noun that follows the number n. */

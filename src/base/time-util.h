@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The time type. Durations and instants are in microseconds. The name of an instant
- * (`_boottime`, `_realtime`) or its comment says which clock it is on. */
+/* The time type. Durations and instants are in microseconds. The name of an instant (`_boottime`,
+ * `_realtime`) or its comment states its clock. */
 
 #include <stddef.h>
 #include <stdint.h>

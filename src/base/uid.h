@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No user, an unknown user, or all users. The comment of each field says which of these it means.
- * The kernel assigns this UID to no user; systemd gives it the same name. */
+/* No user, an unknown user, or all users, as the comment of each field states. The kernel assigns
+ * this UID to no user; systemd gives it the same name. */
 #define UID_INVALID UINT32_MAX
 
 /* UIDs from 1000 on belong to people, except nobody's (login.defs(5): UID_MIN). */

@@ -42,9 +42,9 @@ typedef enum PolicyReason {
     POLICY_REASON_FASTEST,    /* it has the least predicted time */
     POLICY_REASON_NO_GAIN,    /* `off`: no policy gains more than it may cost */
     POLICY_REASON_HARMFUL,    /* `off`: sessions without replay were shown to take less time */
-    POLICY_REASON_MEASURED,   /* that of the pack before: sessions with it were measured to take
-                                 less time */
-    POLICY_REASON_UNDECIDED,  /* that of the pack before: what it gains is not certain yet */
+    POLICY_REASON_MEASURED,   /* the policy of the previous pack: sessions with it were measured to
+                                 take less time */
+    POLICY_REASON_UNDECIDED,  /* the policy of the previous pack: its gain is not certain yet */
     _POLICY_REASON_MAX,
     _POLICY_REASON_INVALID = -EINVAL,
 } PolicyReason;

@@ -18,7 +18,7 @@
  * headstart-replay then counts from this time. */
 #define HOLD_BEGIN_VARIABLE "HEADSTART_HOLD_BEGIN_USEC"
 
-/* Returns the value of headstart.deadline= on the kernel command line. It limits every hold, and is
- * known before the disk is read. Returns HOLD_MAX if the word is missing, is not a time span, is
- * longer, or if the command line cannot be read. */
+/* Returns the value of headstart.deadline= on the kernel command line. The value limits every hold,
+ * and is known before the disk is read. Returns HOLD_MAX if the word is missing, is not a time span
+ * or is longer than HOLD_MAX, or if the command line cannot be read. */
 usec_t hold_limit(int root_fd);

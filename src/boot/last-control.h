@@ -18,5 +18,6 @@ int last_control_write(int state_fd, const char boot_id[static KERNEL_BOOT_ID_SI
 int last_control_remove(int state_fd);
 
 /* Returns true if a file of this name lies beside the pack and contains the id of another boot.
- * Returns false if it cannot be read, because a damaged file must not end all control sessions. */
+ * Returns false if the file cannot be read, because a damaged file must not prevent all control
+ * sessions. */
 bool last_control_is_other_boot(const char *pack, const char boot_id[static KERNEL_BOOT_ID_SIZE]);

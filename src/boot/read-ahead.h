@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an exact recording lowers: read_ahead_kb in sysfs. */
+/* The value in sysfs that an exact recording lowers: read_ahead_kb. */
 
 /* The value during an exact recording that requests no other value. An access then reads only the
  * page that it touches. */

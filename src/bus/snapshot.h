@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The figures that headstart-bus shows. Those for all users name no user and no path. */
+/* The figures that headstart-bus shows. The figures for all users name no user and no path. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
