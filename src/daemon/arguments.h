@@ -13,7 +13,7 @@ typedef struct Arguments {
     const char *run; /* NULL: there is no runtime directory */
     Stage stages[_STAGE_MAX];
     size_t n_stages; /* with `automatic`, 0 means all stages */
-    bool automatic;  /* systemd and logind say when stages begin and end, not SIGUSR1 */
+    bool automatic;  /* systemd and logind, not SIGUSR1, determine when stages begin and end */
     bool restore;    /* restore read-ahead and exit */
     uint32_t uid;    /* user of the login and session if logind does not name the user */
     RecorderOptions recorder;

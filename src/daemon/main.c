@@ -20,8 +20,8 @@
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
  *   turn waits at most three seconds for the lock on the state directory.
- * - The store thread (recording-stage.c) lives as long as the trace of a stage and its line of the
- *   history are written. The main thread reads events meanwhile, and leaves both alone.
+ * - The store thread (recording-stage.c) lives while the trace of a stage and its line of the
+ *   history are written. Meanwhile the main thread reads events, and touches neither.
  * - The threads of disk-call.c look files up for the others on another disk than that of the root
  *   filesystem, because a disk may never answer. They live as long as the process.
  * - Two threads of stop-limit.c wait for SIGTERM and for its time limit. They end the process if

@@ -304,9 +304,9 @@ static bool wants_launches(const Prefetcher *p)
     return state_fd >= 0 && launch_packs_are_replayed(state_fd, NULL);
 }
 
-/* Starts or stops launch replay, as the configuration and the launch sets say. If that fails, the
- * session continues without it. A thread that was stopped stays, because the trace and the history
- * of the session need its results. */
+/* Starts or stops launch replay, as the configuration and the launch sets require. If the start
+ * fails, the session continues without launch replay. A thread that was stopped stays, because the
+ * trace and the history of the session need its results. */
 static void update_launches(Prefetcher *p)
 {
     const LaunchOptions o = {

@@ -25,21 +25,21 @@ typedef struct Prefetcher Prefetcher;
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret);
 
-/* Returns the TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has
- * read anything, because residency then does not show what the session needed; TRACE_CONTROL if
- * the user of the trace (UID_INVALID: any user) has a control start of an application;
- * TRACE_FOLLOWED if it has learned from starts and exits. 0 if p is NULL. */
+/* Returns the TraceFlags that the prefetcher adds to the session's trace, or 0 if p is NULL.
+ * TRACE_REPLAYED: it has read something, so residency does not show what the session needed.
+ * TRACE_CONTROL: the user of the trace (UID_INVALID: any user) has had a control start.
+ * TRACE_FOLLOWED: it has learned from starts and exits. */
 unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid);
 
-/* Returns since when (CLOCK_REALTIME) the prefetcher replays the launch sets of applications that
- * start; USEC_INFINITY: it does not. */
+/* Returns the time (CLOCK_REALTIME) from which the prefetcher replays starts of applications, or
+ * USEC_INFINITY if it does not. */
 usec_t prefetcher_launches_since(const Prefetcher *p);
 
-/* Copies the replays of launch sets in this session that are over to *ret. NULL: there are none. */
+/* Copies the ended replays of launch sets in this session to *ret. If p is NULL, there are none. */
 void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret);
 
-/* Moves what was observed of control starts to *ret, which the caller frees with
- * launch_uses_done(). NULL: there is nothing. */
+/* Moves the observations of control starts to *ret, which the caller frees with launch_uses_done().
+ * If p is NULL, there are none. */
 void prefetcher_take_launch_uses(Prefetcher *p, LaunchUses *ret);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns

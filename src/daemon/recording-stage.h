@@ -31,10 +31,11 @@ typedef struct RecordingStage {
  * logged in. Returns 0, or a negative errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
-/* Ends the recording, if there is one. Writes its trace and adds the stage to the history. With
- * `drop` it does neither, because the stage was cut short; but a boot that was over before
- * headstart was to start is added to the history (session_history_append_light()). settled_ago: as
- * in StageChange. A failure is reported and noted in s->failed. The prefetcher continues. */
+/* Ends the recording, if there is one. Writes its trace and, with --stage=auto, adds the stage to
+ * the history. With `drop` the stage was cut short, and both are omitted. Exception: a boot that
+ * was over before headstartd was to start is added to the history (session_history_append_light()).
+ * `settled_ago` is that of StageChange. Reports a failure and notes it in s->failed. The prefetcher
+ * continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* Ends the stage: calls recording_stage_finish() and ends the prefetcher. */

@@ -138,9 +138,9 @@ static void add_number(uint64_t *sum, json_object *o, const char *key)
         *sum = *sum == SESSION_UNKNOWN ? n : *sum + MIN(n, SESSION_UNKNOWN - 1 - *sum);
 }
 
-/* Adds the reports of headstart-replay for one stage to the session: that for everyone and that for
- * the session's user, which leaves out what the former has read. Policy, reason and outcome are
- * those for the user, if there are any. With `keep` those of the session stay. */
+/* Adds two reports of headstart-replay for one stage to the session: the report for everyone, and
+ * that for the session's user, which does not repeat what the first has read. Policy, reason and
+ * outcome are the user's, if there is such a report. With `keep` those of the session stay. */
 static void add_reports(int run_fd, Stage stage, bool keep, SessionRecord *s)
 {
     _cleanup_replay_status_ ReplayStatusList l = {0};
@@ -168,8 +168,8 @@ static void add_reports(int run_fd, Stage stage, bool keep, SessionRecord *s)
     }
 }
 
-/* Adds what headstart-replay reported of the session. What the boot has read for an automatic login
- * counts for the login, and the policy of the boot then decides about both. */
+/* Adds what headstart-replay reported of the session. An automatic login also gets the reports of
+ * its boot. If the boot was replayed, the login gets the boot's policy. */
 static void add_replay(const EndedStage *e, SessionRecord *s)
 {
     _cleanup_close_ int fd =
@@ -182,8 +182,7 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
     add_reports(fd, s->stage, session_was_replayed(s), s);
 }
 
-/* Adds the planner's prediction of ready_usec. That of an automatic login is the one of the boot
- * pack. */
+/* Adds the planner's prediction of ready_usec. An automatic login gets that of the boot pack. */
 static void add_prediction(int state_fd, SessionRecord *s)
 {
     bool automatic = s->flags & SESSION_AUTOLOGIN;
@@ -227,7 +226,7 @@ static usec_t start_boottime(const Trace *t, const LaunchRecord *l)
     return t->start_boottime + (l->start_realtime_usec - t->start_realtime);
 }
 
-/* Returns whether the start was replayed. The pack `p` is the one of now: `headstart plan` may have
+/* Returns whether the start was replayed. `p` is the present pack: `headstart plan` may have
  * written it after the start. A set that was already in memory counts as replayed, and is in no
  * log. */
 static LaunchReplayed was_replayed(const EndedStage *e, const LaunchRecord *l, const Pack *p)

@@ -21,15 +21,15 @@ typedef struct EndedStage {
     usec_t settled_ago;    /* StageChange.settled_ago */
     bool requested;        /* `headstart measure` or `headstart rerecord` switched replay off */
     bool exact;            /* an exact recording was requested */
-    usec_t launches_since; /* CLOCK_REALTIME; executions were watched from then on, and still are;
-                              USEC_INFINITY: they are not */
+    usec_t launches_since; /* CLOCK_REALTIME: executions have been watched since then;
+                              USEC_INFINITY: they are not watched */
     LaunchLog launch_log;
 } EndedStage;
 
-/* Appends a boot that was not recorded, because it was over before headstartd started: with the
- * times of the system manager, the counters since the start of the kernel, and the flag `light`. Of
- * `e` it uses state, root_fd, boot, end and end_boottime. A failure is reported and has no other
- * effect. */
+/* Appends a boot that was not recorded, because it was over before headstartd started. The line has
+ * the times of the system manager, the counters since the start of the kernel, and the flag
+ * `light`. Uses only state, root_fd, boot, end and end_boottime of `e`. A failure is reported and
+ * has no other effect. */
 void session_history_append_light(const EndedStage *e);
 
 /* Appends the stage to the history. A failure is reported and has no other effect. */

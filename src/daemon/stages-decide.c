@@ -65,7 +65,7 @@ struct StageMachine {
  * times of such events are not negative. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
-/* If the PAM service does not tell automatic logins from others, a session that begins within this
+/* If the PAM service does not show whether a login is automatic, a session that begins within this
  * time after the boot is an automatic login. */
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
 

@@ -70,7 +70,7 @@ typedef enum SessionClass {
 /* Converts logind's word. NULL and unknown words are OTHER. */
 SessionClass session_class_from_string(const char *s);
 
-/* How a session started, as far as its PAM service tells. */
+/* How a session started, as far as its PAM service shows. */
 typedef enum LoginStart {
     LOGIN_START_UNKNOWN,   /* a service for both kinds of login, such as login(1) */
     LOGIN_START_AUTOMATIC, /* the display manager logged the user in without a password */

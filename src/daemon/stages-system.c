@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The stage source that follows the system: it keeps the connection to the system bus, passes the
- * reports of the watchers and the kernel's counters to the state machine, and passes the machine's
- * decisions to the daemon. A call that failed is repeated when the bus, or the service that was
- * called, is available again. */
+/* The stage source that follows the system. It keeps the connection to the system bus, passes the
+ * watchers' reports and the kernel's counters to the state machine, and passes its decisions to the
+ * daemon. A call that failed is repeated when the bus, or the service that was called, is available
+ * again. */
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A stage source says when a recording stage ends and the next one begins. It calls back from the
- * event loop, and the daemon acts on the call. There are two sources: a list of stages that SIGUSR1
- * steps through (for a tree that is not this machine's root), and the system itself
+/* A stage source reports when a recording stage ends and the next one begins. It calls back from
+ * the event loop, and the daemon acts on the call. There are two sources: a list of stages that
+ * SIGUSR1 steps through (for a tree that is not this machine's root), and the system itself
  * (stages-system.c). */
 
 #include "base/time-util.h"

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-/* Together with the start of the process's end, this is shorter than TimeoutStopSec=10s. */
+/* TimeoutStopSec=10s is longer, which leaves time for the end of the process. */
 #define STOP_USEC (8 * USEC_PER_SEC)
 
 #define STACK_BYTES (64U * 1024)

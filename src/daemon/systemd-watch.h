@@ -4,8 +4,8 @@
 /* Watches display-manager.service and default.target on systemd's bus interface. It reports the
  * state of display-manager.service as STAGE_EVENT_DISPLAY_MANAGER. It reports
  * STAGE_EVENT_BOOT_FINISHED whenever it learns that default.target is active, with the time since
- * the target was reached. If systemd has finished the startup and the target is not active or
- * cannot be queried, the report has the time since systemd has finished. The state machine uses the
+ * the target was reached. If the target is not active or cannot be queried although systemd has
+ * finished the startup, the report has the time since systemd finished. The state machine uses the
  * first of these reports. */
 
 #include "daemon/bus.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Lowers read-ahead before the system manager runs, if the next boot is to be recorded exactly
- * (STATE/rerecord-boot, docs/formats.md). headstartd restores it, by the record that it also writes
- * itself (record/read-ahead.h). If nobody claims the recording, the process that offers it restores
+ * (STATE/rerecord-boot, docs/formats.md). headstartd restores it from the record, which has the
+ * form of record/read-ahead.h. If nobody claims the recording, the process that offers it restores
  * the value. */
 
 typedef struct EarlyReadAhead {

@@ -19,12 +19,12 @@ typedef struct EarlyOptions {
     char *const *words; /* further words of a kernel command line, ended by NULL */
 } EarlyOptions;
 
-/* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has no
- * reason to hold the boot, or has ended; at the latest 50 ms after the deadline of its pack
- * (EXTEND_TIMEOUT_USEC=), which counts from this call, and HOLD_UNREAD_MAX after this call if
- * headstart-replay has sent nothing until then. hold_limit() limits both. This function itself
- * reads no file, so a disk that hangs cannot block it. A child process that meets an error logs it
- * in one line. If no child process can be started, the function returns at once, without a message.
+/* Returns when the boot may continue: when headstart-replay has finished its sweep, has no reason
+ * to hold the boot, or has ended. Returns at the latest 50 ms after the deadline of the pack
+ * (EXTEND_TIMEOUT_USEC=), or after HOLD_UNREAD_MAX if headstart-replay has sent nothing. Both times
+ * count from this call, and hold_limit() limits both. The function reads nothing from a disk, so a
+ * disk that hangs cannot block it. A child process that meets an error logs it in one line. If no
+ * child process can be started, the function returns at once, without a message.
  *
  * If `root` is not "/", headstart-replay runs in a mount namespace of its own below that directory,
  * so that the switch of the root does not affect it. */

@@ -368,7 +368,7 @@ static int finish(const Arguments *a, Report *report)
     return 0;
 }
 
-/* Reads since when the boot waits, and the limit of the kernel command line. */
+/* Reads the time from which the boot waits, and the limit of the kernel command line. */
 static void set_hold(Hold *x)
 {
     const char *begin = getenv(HOLD_BEGIN_VARIABLE);

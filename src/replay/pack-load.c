@@ -72,7 +72,7 @@ static int read_pack(const char *path, LoadedPack *ret)
     return 0;
 }
 
-/* Reads the header before the rest of the file, because it says for how long the pack may hold the
+/* Reads the header before the rest of the file, because it states how long the pack may hold the
  * boot. The header is not validated, so it may only shorten the hold. */
 static void read_header(Loading *l, const char *path)
 {

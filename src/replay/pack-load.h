@@ -7,7 +7,7 @@
 
 typedef struct PackLoadOptions {
     char *const *paths; /* ends with NULL and has at least one path */
-    Policy policy;      /* replaces the policy of the pack; _POLICY_INVALID: does not */
+    Policy policy;      /* replaces the policy of the pack; _POLICY_INVALID: the pack decides */
     usec_t timeout;     /* from report->hold.start; after that nobody waits for the pack */
 } PackLoadOptions;
 
@@ -26,9 +26,9 @@ void loaded_pack_done(LoadedPack *p);
 /* Reads the first file of `paths` that exists, as a whole and in a separate thread, and validates
  * it. The file is not mapped, so that it cannot change after validation. To be called once.
  *
- * The time until then counts as a part of the hold (report->hold). READY=1 is sent at the end of
- * the hold: at hold_unread_until(), or earlier if the first bytes of the file could be read and
- * demand it. The end of such a hold is noted in the report and saved (report_save()).
+ * The time until the pack is loaded is part of the hold (report->hold). Sends READY=1 at the end of
+ * the hold: at hold_unread_until(), or earlier if the header of the pack was read and demands it.
+ * Notes the end of such a hold in the report and saves it (report_save()).
  *
  * Returns 0, or a negative errno after one line was logged. After -ETIMEDOUT the thread still runs,
  * and the process must end with _exit(2). */

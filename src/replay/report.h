@@ -50,17 +50,17 @@ char *report_to_text(const Report *x);
  * Bytes of the path that are not printable ASCII, and "%", are written as %XX. */
 char *report_to_json(const Report *x);
 
-/* Sends `text`, the report in one line, to the journal with the report's fields, and a second entry
- * if the boot went on because the deadline had passed or the pack was not read in time. Returns
- * false if standard error is not the journal, or the entry was not sent: then the caller prints the
- * line. */
+/* Sends `text`, the report in one line, to the journal with the report's fields. Sends a second
+ * entry if the boot continued because of the deadline, or because the pack was not read in time.
+ * Returns false if standard error is not the journal, or the entry was not sent: then the caller
+ * prints the line. */
 bool report_to_journal(const Report *x, const char *text);
 
 /* Writes the report as JSON to its status file and creates the directory of that file if needed.
  * Returns 0 or a negative errno. */
 int report_save(const Report *x);
 
-/* What a report says of another replay of this boot. */
+/* The state of another replay of this boot, according to its report. */
 typedef enum EarlierReplay {
     EARLIER_REPLAY_NONE,    /* it did not read all of the pack, or read another one */
     EARLIER_REPLAY_RUNNING, /* it has not ended */

@@ -193,8 +193,8 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
 /* The service manager kills a service that exceeds the time which it has requested. */
 #define MANAGER_MARGIN (5 * USEC_PER_SEC)
 
-/* Tells the service manager or headstart-init how long the gate may hold the boot, or that nothing
- * holds it. headstart-init counts from hold->from, the service manager from now. */
+/* Informs the service manager or headstart-init how long the gate may hold the boot, or that
+ * nothing holds it. headstart-init counts from hold->from, the service manager from now. */
 static void notify_start(const Sweep *s, const Hold *hold, bool ready_sent)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);
