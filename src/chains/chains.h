@@ -21,9 +21,9 @@
  * start, or one is the next to start after the other, however long ago that was. The beginning of
  * the session counts as a start of application CHAINS_BEGIN. The first co-occurrence of two
  * applications only makes them neighbours; with the second their chain begins. Memory is therefore
- * linear in what was observed. In addition to the four states a chain counts how often one of its
- * applications was the next to start after the other, and the time in which that could have
- * happened. The states alone do not show which application started after which.
+ * linear in what was observed. A chain also counts how often one of its applications was the next
+ * to start after the other, and the time in which that could have happened. The states alone do not
+ * show which application started after which.
  *
  * There is one session at a time. It holds the running applications once, for all histories that
  * learn from it. */

@@ -130,8 +130,8 @@ void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weig
 /* Adds a promise of the probability p, which came true or did not, to the counts of a snapshot. */
 void expert_promises_count(double counts[static PROMISE_BINS][PROMISE_SUMS], double p, bool came);
 
-/* Adds the promises of one snapshot. Those of a bin depend on one another, so they count as one
- * promise with their mean probability, of which their mean share came true. */
+/* Adds the promises of one snapshot. The promises of a bin depend on one another, so they count as
+ * one: its probability is their mean, its outcome the share of them that came true. */
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                          uint64_t now_weight, const double counts[PROMISE_BINS][PROMISE_SUMS]);
 

@@ -178,7 +178,8 @@ static void partition_halve(Context *c, uint32_t symbol)
     }
 }
 
-/* Finds a slot for a new child of `parent`. 0, -ENOSPC (full; the caller may halve), -ENOMEM. */
+/* Finds a slot for a new child of `parent`. Returns 0, -ENOSPC (full; the caller may halve),
+ * -ENOMEM. */
 static int partition_add_child(Context *c, Partition *part, uint16_t parent, uint32_t symbol,
                                uint16_t *ret)
 {

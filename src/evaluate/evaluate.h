@@ -45,12 +45,12 @@ int evaluate_parse_options(Evaluation *e, Context *c);
 /* Reads the files and directories of traces that `args` names into e->input, in the order of the
  * traces' own times. Every bad file is reported with one line. If there is a bad file, nothing is
  * evaluated, because the figures of a part of the traces could be mistaken for those of all traces.
- * 0 or a negative errno, reported. */
+ * Returns 0 or a negative errno, reported. */
 int evaluate_read(Evaluation *e, char **args, int n);
 
 /* Returns the name of the predictor of e->reports[i]. If habits were drawn, the oracle follows
  * after the predictors. After the last one the name is NULL. */
 const char *evaluate_name(const Evaluation *e, size_t i);
 
-/* Prints e->reports of the chosen predictors. 0 or a negative errno, reported. */
+/* Prints e->reports of the chosen predictors. Returns 0 or a negative errno, reported. */
 int evaluate_print(const Evaluation *e);

@@ -35,6 +35,6 @@ struct Habits {
 /* Scales n weights to a sum of 1. */
 void habits_normalise(double *w, unsigned n);
 
-/* Draws the objects of applications, or uses those of real ones. 0, -EINVAL (too few real ones),
- * -ENOMEM, -E2BIG. */
+/* Draws the objects of applications, or uses those of real ones. Returns 0, -EINVAL (too few real
+ * ones), -ENOMEM, -E2BIG. */
 int habits_draw_tables(Habits *h, Random *random);

@@ -55,12 +55,12 @@ typedef struct Habits Habits;
 #define HABITS_STAYS (1 * USEC_PER_SEC)
 
 /* Finds the items of at least `minimum_bytes` that were mostly started by a person. Returns indexes
- * into the input's items. The caller frees *ret. 0 or -ENOMEM. */
+ * into the input's items. The caller frees *ret. Returns 0 or -ENOMEM. */
 int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret,
                      size_t *ret_n);
 
-/* Draws habits. 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits within the
- * bounds were found in 1000 draws), -ENOMEM. */
+/* Draws habits. Returns 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits
+ * within the bounds were found in 1000 draws), -ENOMEM. */
 int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret);
 Habits *habits_free(Habits *h);
 DEFINE_CLEANUP(Habits *, habits_free);
@@ -73,12 +73,12 @@ double habits_best_guess(const Habits *h);
 /* Returns the bytes of all objects that the applications of all users use. */
 uint64_t habits_union_bytes(const Habits *h);
 
-/* Draws sessions into an empty input: of one user, or (UID_INVALID) each of a random user. 0,
- * -EINVAL (no such user), -ENOMEM, -E2BIG. */
+/* Draws sessions into an empty input: of one user, or (UID_INVALID) each of a random user. Returns
+ * 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);
 
 /* Makes the oracle. If a prediction has a finite horizon, the oracle uses the true rates. If the
  * horizon is the rest of the session (USEC_INFINITY), it draws `n_futures` futures from the present
- * state. Borrows `h`. 0 or -ENOMEM. */
+ * state. Borrows `h`. Returns 0 or -ENOMEM. */
 int habits_oracle_new(const Habits *h, unsigned n_futures, uint64_t seed, Predictor **ret);

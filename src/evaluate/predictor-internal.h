@@ -38,7 +38,7 @@ struct Predictor {
     bool in_session;
 };
 
-/* Creates a predictor of that kind. 0 or -ENOMEM. */
+/* Creates a predictor of that kind. Returns 0 or -ENOMEM. */
 int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
                      Predictor **ret);
 

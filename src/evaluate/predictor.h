@@ -75,7 +75,8 @@ typedef struct PredictorParameters {
 
 typedef struct Predictor Predictor;
 
-/* Sets *ret to the defaults of the predictor with that name. 0, or -ENOENT if there is none. */
+/* Sets *ret to the defaults of the predictor with that name. Returns 0, or -ENOENT if there is
+ * none. */
 int predictor_parameters_init(PredictorParameters *ret, const char *name);
 
 /* Return name and source of the i-th predictor in the order of docs/predictors.md; NULL beyond the
@@ -84,17 +85,17 @@ const char *predictor_name(size_t i);
 const char *predictor_source(size_t i);
 
 /* Makes a predictor without any knowledge. `parameters` may be NULL (the defaults). The same
- * events, seed and parameters give the same guesses, bit for bit. 0, -ENOENT (no such name),
- * -EINVAL (a parameter out of range), -ENOMEM. */
+ * events, seed and parameters give the same guesses, bit for bit. Returns 0, -ENOENT (no such
+ * name), -EINVAL (a parameter out of range), -ENOMEM. */
 int predictor_new(const char *name, const PredictorParameters *parameters, uint64_t seed,
                   Predictor **ret);
 Predictor *predictor_free(Predictor *p);
 DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
-/* Tells the predictor that the wall clock shows `realtime` when the events' clock shows `now`.
- * Learned sums decay by the wall clock, also while the machine is off. Call this function again
- * when either clock may have jumped. Without a call the events' clock serves as the wall clock. */
+/* Sets the wall clock: it shows `realtime` when the events' clock shows `now`. Learned sums decay
+ * by the wall clock, also while the machine is off. Call this function again when either clock may
+ * have jumped. Without a call the events' clock serves as the wall clock. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
 /* Begins a session of that user: no application runs, and no item was accessed yet. */
@@ -103,17 +104,17 @@ int predictor_begin(Predictor *p, usec_t now, uint32_t user);
  * them as exited. Begin and end are optional; a begin ends the previous session. */
 int predictor_end(Predictor *p, usec_t now);
 
-/* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the
- * predictor stays usable, the event may be lost). */
+/* Learns from one event. Returns 0, -EINVAL (kind or item out of range; nothing is learned),
+ * -ENOMEM (the predictor stays usable, the event may be lost). */
 int predictor_observe(Predictor *p, const PredictorEvent *event);
 
 /* Predicts which items are used within `horizon` after `now` (USEC_INFINITY: before the session
- * ends). Replaces `guesses`. Only the Markov predictors and the oracle use `now` and the horizon. 0
- * or -ENOMEM. */
+ * ends). Replaces `guesses`. Only the Markov predictors and the oracle use `now` and the horizon.
+ * Returns 0 or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Predicts the order in which to read for uses within `horizon`. A predictor whose order is not
- * that of the probabilities returns scores within 0..1. Errors as above. */
+ * that of the probabilities returns scores within 0..1. Returns 0 or -ENOMEM. */
 int predictor_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Returns the bytes of memory that the learned data takes. */

@@ -66,7 +66,7 @@ static inline bool simulate_asks_for_use(const Simulation *s)
 
 /* Begins the queued reads whose turn comes up to `until`. */
 void simulate_disk_advance(Simulation *s, usec_t until);
-/* Reads an object that a use needs at `at`. Returns when it is there. */
+/* Reads an object that a use needs at `at`. Returns the time at which the object arrives. */
 usec_t simulate_disk_demand(Simulation *s, uint32_t o, usec_t at);
 /* Makes the object the newest in the cache. An object that is not cached is added if it fits into
  * the cache; other objects are evicted for it. */

@@ -13,8 +13,8 @@
  * counts files, as in thesis 4.3.2, the order is that of probability. Selected objects that are not
  * in the cache are read, one after the other. As in the product, a selection replaces the previous
  * one, and reads that have not begun are cancelled. A use reads the objects that it misses one
- * after the other. It waits for a read that has begun, and goes before all others. The cache is
- * LRU, and a selected object counts as just used. A cache without predictor is therefore the LRU
+ * after the other. It waits for a read that has begun, but comes before all other reads. The cache
+ * is LRU, and a selected object counts as just used. A cache without predictor is therefore the LRU
  * baseline. */
 
 #include "evaluate/predictor.h"
@@ -147,6 +147,7 @@ typedef struct SimulateReport {
     double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
+/* Runs the events through `p`. Returns 0, -EINVAL (parameters or input are inconsistent),
+ * -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

@@ -23,17 +23,17 @@ typedef enum TraceLevel {
 
 typedef struct TraceInput TraceInput;
 
-/* Creates an input without traces. 0, -EINVAL, -ENOMEM. */
+/* Creates an input without traces. Returns 0, -EINVAL, -ENOMEM. */
 int trace_input_new(TraceLevel level, TraceInput **ret);
 TraceInput *trace_input_free(TraceInput *t);
 DEFINE_CLEANUP(TraceInput *, trace_input_free);
 #define _cleanup_trace_input_ _cleanup_(trace_input_freep)
 
 /* Adds a trace after the earlier ones. The caller may free it afterwards. Events are put in the
- * order of time; times beyond the end of the trace count as its end. 0, -EBADMSG (an index is out
- * of range), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX), -ENOMEM; after a failure `t` must
- * be freed. */
+ * order of time; times beyond the end of the trace count as its end. Returns 0, -EBADMSG (an index
+ * is out of range), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX), -ENOMEM; after a failure
+ * `t` must be freed. */
 int trace_input_add(TraceInput *t, const Trace *trace);
 
-/* Writes everything added so far into an empty input. 0, -E2BIG, -ENOMEM. */
+/* Writes everything added so far into an empty input. Returns 0, -E2BIG, -ENOMEM. */
 int trace_input_finish(const TraceInput *t, SimulateInput *ret);

@@ -47,9 +47,9 @@ static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
 }
 
-/* Returns true for a session in which one pack was not replayed on purpose, and another was: that
- * of all users at the greeter, or that of the user at the login. Its files were partly in memory.
- * Only a recording with replay observes the use of the pack per file. */
+/* Returns true for a control session in which one pack was replayed nevertheless: that of all users
+ * at the greeter, or that of the user at the login. Its files were partly in memory. The use of a
+ * pack is observed per file only if a pack was replayed. */
 static bool was_partly_replayed(const SessionRecord *s)
 {
     return s->flags & SESSION_CONTROL &&
@@ -109,7 +109,7 @@ static Policy newest_policy(const SessionRecord *sessions, size_t n, Stage stage
     return _POLICY_INVALID;
 }
 
-/* Returns the disk of the newest session, or "" if no session tells its disk. */
+/* Returns the disk of the newest session, or "" if no session states its disk. */
 static const char *newest_disk(const SessionRecord *sessions, size_t n)
 {
     for (size_t i = n; i-- > 0;)
@@ -259,8 +259,8 @@ static size_t next_user(const EffectSession *v, size_t n, size_t from)
     return n;
 }
 
-/* Computes the effect of the sessions of one user, or, with `others`, of all other sessions.
- * `buf` has room for n sessions. 0 or -ENOMEM. */
+/* Computes the effect of the sessions of one user, or, with `others`, of all other sessions. `buf`
+ * has room for n sessions. Returns 0 or -ENOMEM. */
 static int effect_of_user(const EffectSession *v, size_t n, uint32_t user, bool others,
                           double error, EffectSession *buf, Effect *ret)
 {
@@ -274,7 +274,7 @@ static int effect_of_user(const EffectSession *v, size_t n, uint32_t user, bool 
 
 /* Corrects the verdicts if the sessions are those of several users. A verdict for all stays only if
  * it also holds when the sessions of any one user are left out, so that no user decides for
- * another. A user's own sessions decide for this user. 0 or -ENOMEM. */
+ * another. A user's own sessions decide for this user. Returns 0 or -ENOMEM. */
 static int judge_users(const EffectSession *v, size_t n, size_t first, Benefit *b)
 {
     _cleanup_free_ EffectSession *buf = calloc(n + 1, sizeof(*buf));
@@ -407,8 +407,8 @@ static uint32_t left_in_block(const Benefit *b)
 }
 
 /* Returns true if the last control session (0: there was none) began less than two days before
- * `now`. One that began later than that after `now` was dated by a wrong clock, and does not
- * count: it would end all control sessions until the clock has reached it. */
+ * `now`. A time that is two days or more after `now` comes from a wrong clock. It does not count,
+ * because it would prevent control sessions until the clock reaches it. */
 static bool is_near(usec_t last_control_usec, usec_t now)
 {
     usec_t distance = MAX(last_control_usec, now) - MIN(last_control_usec, now);

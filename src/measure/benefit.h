@@ -23,13 +23,13 @@ typedef enum SessionExclusion {
     EXCLUSION_FIRST,           /* the packages before this session are unknown */
     EXCLUSION_OTHER_DISK,      /* on another disk than the newest session */
     EXCLUSION_UPGRADED,        /* packages or the kernel changed since the previous session */
-    EXCLUSION_WITH_LOGIN,   /* a boot that an automatic login ended, and whose time the login has */
-    EXCLUSION_WITHOUT_BOOT, /* an automatic login whose time does not contain its boot */
-    EXCLUSION_AUTOLOGIN,    /* an automatic login, unlike most of the newest logins */
-    EXCLUSION_GREETER,      /* a login at a greeter, unlike most of the newest logins */
-    EXCLUSION_OTHER_POLICY, /* another policy than that of the newest replay */
-    EXCLUSION_OLD,          /* enough newer sessions are compared */
-    EXCLUSION_ALONE,        /* no other session with replay, of the same user, can be compared */
+    EXCLUSION_WITH_LOGIN,      /* a boot that an automatic login ended, whose time contains it */
+    EXCLUSION_WITHOUT_BOOT,    /* an automatic login whose time does not contain its boot */
+    EXCLUSION_AUTOLOGIN,       /* an automatic login, unlike most of the newest logins */
+    EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
+    EXCLUSION_OTHER_POLICY,    /* another policy than that of the newest replay */
+    EXCLUSION_OLD,             /* enough newer sessions are compared */
+    EXCLUSION_ALONE,           /* no other session with replay, of the same user, can be compared */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
@@ -41,9 +41,9 @@ const char *session_exclusion_to_string(SessionExclusion e);
 /* Sets exclusions[i] for each of n sessions. The sessions are of any stages, the oldest first. */
 void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions);
 
-/* Does the same, and also sets EXCLUSION_OLD and EXCLUSION_ALONE, which sessions_exclude() leaves
- * to effect_compute(). What has EXCLUSION_NONE is then exactly what the effects of the newest
- * `window` sessions count. 0 or -ENOMEM. */
+/* Like sessions_exclude(), and also sets EXCLUSION_OLD and EXCLUSION_ALONE. The sessions with
+ * EXCLUSION_NONE are then exactly those that the effects of the newest `window` sessions count.
+ * Returns 0 or -ENOMEM. */
 int sessions_label(const SessionRecord *sessions, size_t n, size_t window,
                    SessionExclusion *exclusions);
 
@@ -54,7 +54,7 @@ int sessions_label(const SessionRecord *sessions, size_t n, size_t window,
  * sessions of any one user are left out. */
 typedef struct Benefit {
     Effect effect; /* with its 95 % interval */
-    bool slower;   /* the estimate says that sessions with replay take longer */
+    bool slower;   /* by the estimate, sessions with replay take longer */
     bool harmful;  /* the policy was shown to do harm and must be off */
     uint32_t harmed_users[BENEFIT_USERS_MAX]; /* the policy was shown to do harm to these users; it
                                                  must be off for them */
@@ -89,7 +89,7 @@ typedef struct Benefit {
 
 /* Computes the first six members of *b, as of `now` (wall clock), from n comparable sessions,
  * oldest first, which began at `starts`. The group of a session is its user. The other members
- * stay. 0 or -ENOMEM. */
+ * stay. Returns 0 or -ENOMEM. */
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
 
 /* Counts one more session of the stage, for benefit_control_interval(). The session began at that
@@ -116,7 +116,7 @@ PolicyReason benefit_keeps(const Benefit *b, Policy old);
 const char *replay_off_to_text(Stage stage, const char *reason,
                                char buf[static REPLAY_OFF_TEXT_MAX]);
 
-/* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
+/* Computes the benefit of a stage as of `now` (wall clock). Returns 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
 
 /* Returns N if the next session of a stage is to be a control session with probability 1 / N; 0:

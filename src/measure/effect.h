@@ -4,11 +4,11 @@
 /* Estimates how replay changes the time of a boot or login, with a confidence interval. Pure.
  *
  * Sessions without replay are compared with sessions with it. The estimate is that of Hodges and
- * Lehmann: the median of all differences between a session of the one kind and a session of the
- * other. Its interval comes from the distribution of the Mann-Whitney statistic, exact for few
- * sessions and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd
- * edition, 4.2 and 4.3). The method assumes no shape of the distribution, and single outliers do
- * not move the estimate.
+ * Lehmann: the median of the differences of all pairs of one session with replay and one without.
+ * Its interval comes from the distribution of the Mann-Whitney statistic, exact for few sessions
+ * and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd edition,
+ * 4.2 and 4.3). The method assumes no shape of the distribution, and single outliers do not move
+ * the estimate.
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
  * over the months. Therefore the level of each session is subtracted first. The level is the median
@@ -47,7 +47,7 @@ typedef struct Effect {
 #define EFFECT_CONTROL_MAX  100U
 
 /* Compares the sessions, oldest first. `error` is the probability that the interval does not
- * contain the true effect: 0.05 for a 95 % interval. 0 or -ENOMEM. */
+ * contain the true effect: 0.05 for a 95 % interval. Returns 0 or -ENOMEM. */
 int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret);
 
 /* Whether effect_compute() counts a session. */
@@ -63,6 +63,6 @@ void effect_find_uses(const EffectSession *sessions, size_t n, EffectUse *uses);
 
 /* Computes the number of pairs that the interval leaves out at either end: the largest k with P(U <
  * k) <= error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution.
- * *ret is 0 if even the whole range of the differences is too narrow for such an interval. 0 or
- * -ENOMEM. */
+ * *ret is 0 if even the whole range of the differences is too narrow for such an interval. Returns
+ * 0 or -ENOMEM. */
 int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret);

@@ -329,8 +329,8 @@ static int delete_in_file(int state_fd, const char *name, line_test_t is_deleted
         size_t n = (size_t)(end + 1 - at);
 
         r = is_deleted(at, n - 1, test);
-        /* If an allocation fails, json-c may lose a member, so a line is deleted only if it is to
-         * be deleted twice. */
+        /* If an allocation fails, json-c may lose a member, so a line is deleted only if two
+         * readings select it. */
         if (r > 0)
             r = is_deleted(at, n - 1, test);
         if (r == 0) {

@@ -29,8 +29,8 @@ typedef struct History {
 void history_done(History *h);
 #define _cleanup_history_ _cleanup_(history_done)
 
-/* Reads the newest `max` sessions (0: all). A file that does not exist counts as empty. 0, -ENOMEM,
- * or the negative errno of reading. The function logs nothing. */
+/* Reads the newest `max` sessions (0: all). A file that does not exist counts as empty. Returns 0,
+ * -ENOMEM, or the negative errno of reading. The function logs nothing. */
 int history_read(int state_fd, size_t max, History *ret);
 
 /* Returns 0 if the file of that name in the state directory can be read or does not exist, or the
@@ -38,9 +38,9 @@ int history_read(int state_fd, size_t max, History *ret);
 int history_check_file(int state_fd, const char *name);
 
 /* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
- * that line off first and sets *ret_torn. Waits at most five seconds for another writer. 0, -EBUSY,
- * or another negative errno. If the write fails, the part of the line that was written is cut off
- * again. */
+ * that line off first and sets *ret_torn. Waits at most five seconds for another writer. Returns 0,
+ * -EBUSY, or another negative errno. If the write fails, the part of the line that was written is
+ * cut off again. */
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 
 /* Returns true for a session that is to be deleted. */
@@ -49,17 +49,18 @@ typedef struct HistoryTest {
     const void *argument;
 } HistoryTest;
 
-/* Deletes these sessions, and lines that cannot be used. Each of the two files is replaced as a
- * whole or removed, the older one first. If the caller is killed, no other session is lost, and a
- * second call deletes what the first one left. Keeps the lines that other processes append
- * meanwhile. 0, -EBUSY (another writer), or another negative errno. */
+/* Deletes the sessions that `test` selects, and lines that cannot be used. Each of the two files is
+ * replaced as a whole or removed, the older one first. If the caller is killed, no other session is
+ * lost, and a second call deletes what the first one left. Keeps the lines that other processes
+ * append meanwhile. Returns 0, -EBUSY (another writer), or another negative errno. */
 int history_delete(int state_fd, const HistoryTest *test);
 
-/* Appends starts as history_append() appends a session. 0, -EBUSY, or another negative errno. */
+/* Appends starts as history_append() appends a session. Returns 0, -EBUSY, or another negative
+ * errno. */
 int launches_append(int state_fd, const LaunchRecords *l);
 
-/* Reads all starts, oldest first. Files that do not exist count as empty. 0, -ENOMEM, or the
- * negative errno of reading. */
+/* Reads all starts, oldest first. Files that do not exist count as empty. Returns 0, -ENOMEM, or
+ * the negative errno of reading. */
 int launches_read(int state_fd, LaunchRecords *ret);
 
 /* Returns true for a start that is to be deleted. */
@@ -68,5 +69,5 @@ typedef struct LaunchTest {
     const void *argument;
 } LaunchTest;
 
-/* Deletes these starts as history_delete() deletes sessions, with the same errors. */
+/* Deletes the starts that `test` selects. In all other respects it is like history_delete(). */
 int launches_delete(int state_fd, const LaunchTest *test);

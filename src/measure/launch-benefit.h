@@ -40,7 +40,8 @@ typedef struct LaunchBenefits {
 void launch_benefits_done(LaunchBenefits *b);
 #define _cleanup_launch_benefits_ _cleanup_(launch_benefits_done)
 
-/* Computes the benefits as of `now` (wall clock). The records must outlive *ret. 0 or -ENOMEM. */
+/* Computes the benefits as of `now` (wall clock). The records must outlive *ret. Returns 0 or
+ * -ENOMEM. */
 int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *ret);
 
 /* Returns the benefit for the application with that path. If nothing was recorded of the

@@ -54,14 +54,14 @@ void launch_records_done(LaunchRecords *l);
 #define _cleanup_launch_records_ _cleanup_(launch_records_done)
 
 /* Finds the starts in the trace of a session. The other stages have no such starts, because in them
- * everything starts at the same time. All records are LAUNCH_NOT_REPLAYED and have no set. Pure. 0
- * or -ENOMEM. */
+ * everything starts at the same time. All records are LAUNCH_NOT_REPLAYED and have no set. Pure.
+ * Returns 0 or -ENOMEM. */
 int launch_records_from_trace(const Trace *t, LaunchRecords *ret);
 
-/* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */
+/* Writes the record as one line with a newline. The caller frees *ret. Returns 0 or -ENOMEM. */
 int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size);
 
-/* Reads a line (without its newline). Unknown members are ignored. 0, -EBADMSG, -ENOMEM. */
+/* Reads a line (without its newline). Unknown members are ignored. Returns 0, -EBADMSG, -ENOMEM. */
 int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret);
 
 const char *launch_replayed_to_string(LaunchReplayed r);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Counters and facts of the machine that a history records, read below a root directory
- * (base/rooted.h). Counters that cannot be read are SESSION_UNKNOWN. */
+ * (base/rooted.h). Numbers that cannot be read are SESSION_UNKNOWN. */
 
 #include "measure/session-record.h"
 

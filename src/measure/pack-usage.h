@@ -29,7 +29,7 @@ typedef void (*file_usage_t)(void *arg, const FileUsage *f);
  * (TRACE_REPLAYED), the residency of the trace shows what replay read. Then a file of the pack
  * counts as used, with all its bytes, if the session opened the file. If no pack was replayed, each
  * page counts by itself. Resident ranges outside the pack are misses in both cases. `report` may be
- * NULL. 0 or -ENOMEM. */
+ * NULL. Returns 0 or -ENOMEM. */
 int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void *arg,
                        PackUsage *ret);
 
@@ -37,6 +37,6 @@ int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void 
  * for `took`, in microseconds since the stage of the trace began. Each file counts as a whole. A
  * file of the set that any program opened in that time is a hit, because the helpers of the
  * application read files, too. A file outside the set is a miss if the application itself opened
- * it. `report` may be NULL. 0 or -ENOMEM. */
+ * it. `report` may be NULL. Returns 0 or -ENOMEM. */
 int pack_usage_compare_start(const Pack *p, const Trace *t, uint32_t application, usec_t start,
                              usec_t took, file_usage_t report, void *arg, PackUsage *ret);

@@ -198,7 +198,7 @@ static int read_flags(json_object *o, unsigned *ret)
     return r;
 }
 
-/* Reads those members of a record that are words. 0 or -EBADMSG. */
+/* Reads those members of a record that are words. Returns 0 or -EBADMSG. */
 static int read_words(json_object *o, SessionRecord *s)
 {
     const char *stage, *policy;

@@ -66,7 +66,7 @@ PackUsage pack_usage_empty(void);
 /* Adds the members `usage`, `hit_files`, … that are known. */
 void pack_usage_write(const PackUsage *u, JsonWriter *w);
 
-/* Reads these members; what is missing is unknown. 0 or -EBADMSG. */
+/* Reads these members; what is missing is unknown. Returns 0 or -EBADMSG. */
 int pack_usage_read(json_object *o, PackUsage *ret);
 
 typedef struct SessionRecord {
@@ -111,10 +111,10 @@ typedef struct SessionRecord {
 /* Returns a record in which nothing is known. */
 SessionRecord session_record_empty(Stage stage);
 
-/* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */
+/* Writes the record as one line with a newline. The caller frees *ret. Returns 0 or -ENOMEM. */
 int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size);
 
-/* Reads a line (without its newline). Unknown members are ignored. 0, -EBADMSG (malformed),
+/* Reads a line (without its newline). Unknown members are ignored. Returns 0, -EBADMSG (malformed),
  * -EPROTONOSUPPORT (another version), -ENOMEM. */
 int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 
@@ -122,7 +122,7 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 bool session_was_replayed(const SessionRecord *s);
 
 /* Returns the time by which the session is compared with others: ready_usec, which must be known.
- * Of a session without replay it is less early_usec: without headstart that time would not have
+ * If the session was not replayed, early_usec is subtracted: without headstart it would not have
  * passed. */
 uint64_t session_compared_usec(const SessionRecord *s);
 

@@ -16,7 +16,7 @@ void model_stage_file_done(ModelStageFile *f);
 /* Returns the id of a trace, which is computed from its boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
 
-/* Removes from the table of files those that no stage names any more. 0 or -ENOMEM. */
+/* Removes from the table of files those that no stage names any more. Returns 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
 /* Remove what belongs to one machine: the files that model_path_is_portable() refuses (0, or
@@ -35,16 +35,16 @@ int model_compare_metadata(const void *a, const void *b);
  * each application. */
 void model_drop_expired_applications(const Model *m, ModelStage *s, uint32_t *scratch);
 
-/* Returns the time of a trace on the model's clock, and through *ret the clock after that trace. */
+/* Returns the time of a trace on the model's clock. Sets *ret to the clock after that trace. */
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
                            DecayClock *ret);
 
-/* Adds the file with the ranges of `known` to a prediction; `needed` is its probability. 0 or
- * -ENOMEM. */
+/* Adds the file with the ranges of `known` to a prediction; `needed` is its probability. Returns 0
+ * or -ENOMEM. */
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
                        double needed, usec_t first_use, Prediction *p);
 
-/* Appends the metadata of a filesystem to an array. 0 or -ENOMEM. */
+/* Appends the metadata of a filesystem to an array. Returns 0 or -ENOMEM. */
 int model_predict_metadata(const ModelMetadata *d, PredictedMetadata **metadata, size_t *n,
                            size_t *allocated);
 

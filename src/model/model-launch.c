@@ -310,7 +310,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
 }
 
 /* Lists the metadata that a start of the application needs, where control starts show it, and what
- * it may need of the other filesystems. 0 or -ENOMEM. */
+ * it may need of the other filesystems. Returns 0 or -ENOMEM. */
 static int predict_metadata(const ModelStage *s, const char *application, Prediction *p)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {

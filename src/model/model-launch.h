@@ -42,9 +42,9 @@ typedef struct LaunchUser {
 
 typedef struct Launches Launches;
 
-/* Lists the starts of a trace for launches_feed(). `applications[i]` is the number that
- * application i of the trace has in the stage, which has n_applications. The function copies what
- * it needs. 0 or -ENOMEM. */
+/* Lists the starts of a trace for launches_feed(). `applications[i]` is the number that application
+ * i of the trace has in the stage, which has n_applications. The function copies what it needs.
+ * Returns 0 or -ENOMEM. */
 int launches_new(const Trace *t, const uint32_t *applications, size_t n_applications,
                  Launches **ret);
 Launches *launches_free(Launches *l);

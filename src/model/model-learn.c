@@ -446,7 +446,7 @@ static int copy_accesses(const Trace *t, TraceAccess **ret, size_t *ret_n)
     return 0;
 }
 
-/* Makes a model of one session that counts as recorded at the time `at`. 0, -ENOMEM. */
+/* Makes a model of one session that counts as recorded at the time `at`. Returns 0, -ENOMEM. */
 static int learn_at(const Trace *trace, usec_t halflife_usec, usec_t at, Model **ret)
 {
     _cleanup_free_ TraceAccess *accesses = NULL;

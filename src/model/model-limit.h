@@ -29,6 +29,6 @@ typedef struct ModelLimits {
  * The same rule divides a user's room among the stages, so the stage `session` cannot displace the
  * stage `login`. If a stage exceeds its bytes, its metadata ranges may take a quarter of these
  * bytes, or what the files leave if that is more; the most frequent ranges are kept. Deterministic.
- * *ret_dropped: number of files and metadata ranges that the stages lost. 0, or -ENOMEM, which
- * leaves a valid model. */
+ * *ret_dropped: number of files and metadata ranges that the stages lost. Returns 0, or -ENOMEM,
+ * which leaves a valid model. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

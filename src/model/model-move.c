@@ -125,7 +125,7 @@ static bool is_listed(const ModelMetadata *rows, size_t n, const ModelMetadata *
 }
 
 /* Gives the applications of the rows of metadata their new names; "" if they are removed. The files
- * still have their old names. 0 or -ENOMEM. */
+ * still have their old names. Returns 0 or -ENOMEM. */
 static int rename_metadata(const Model *m, ModelStage *s, char *const *to)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {

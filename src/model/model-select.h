@@ -11,6 +11,5 @@
  * highest probability in this stage's model come first, then executables, then the objects that
  * were opened first. A file is charged to the most trusted of the users who ran an application that
  * opened it, since accesses name the application only. *ret_dropped is the number of removed files
- * (0: the trace is unchanged). 0; -EINVAL if the trace is still being built; -ENOMEM.
- */
+ * (0: the trace is unchanged). Returns 0; -EINVAL if the trace is still being built; -ENOMEM. */
 int model_select(const Model *m, Trace *t, size_t *ret_dropped);

@@ -9,22 +9,21 @@
  * Each session shows which applications started, and which files they used. Residency is observed
  * only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED), residency
  * shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such residency is
- * stored separately (RESIDENCY_ASSUMED). It is used only for files without observed residency.
- * No pack contained such a file when a session opened it for the first time, so the assumed
- * residency of that session shows which ranges it used. In an exact recording (TRACE_EXACT), the
- * kernel reads little ahead, so residency shows few pages that nobody used. It is stored
- * separately, too (RESIDENCY_EXACT), and a file that has such residency is planned by it alone.
- * Metadata of replayed sessions is ignored. model_trace_unfit() says which traces are not learned
- * at all.
+ * stored separately (RESIDENCY_ASSUMED). It is used only for files without observed residency. No
+ * pack contained such a file when a session opened it for the first time, so the assumed residency
+ * of that session shows which ranges it used. In an exact recording (TRACE_EXACT), the kernel reads
+ * little ahead, so residency shows few pages that nobody used. It is stored separately, too
+ * (RESIDENCY_EXACT), and a file that has such residency is planned by it alone. Metadata of
+ * replayed sessions is ignored. model_trace_unfit() decides which traces are not learned at all.
  *
  * The model's clock is the latest moment of which the model has learned. It never runs back, and
  * skips implausible steps of the wall clock (chains/decay-clock.h), so that a wrong date erases
  * nothing. A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a
- * clock of its own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most
- * DECAYED_SUM_SPAN half-lives before the wall clock of the latest session (model_wall_clock()),
- * that wall clock counts as now: decay pauses and nothing is lost. A trace with an early but
- * credible time stamp decays as if it were that old, and has no other effect. Only a trace of the
- * latest weeks shows whether the clock has stepped.
+ * clock of its own), counts as made now. If now is before MODEL_CLOCK_MIN, or before
+ * model_wall_clock() by at most DECAYED_SUM_SPAN half-lives, model_wall_clock() counts as now:
+ * decay pauses and nothing is lost. A trace with an early but credible time stamp decays as if it
+ * were that old, and has no other effect. Only a trace of the latest weeks shows whether the clock
+ * has stepped.
  *
  * `machines` counts the machines of a fleet. A model that a machine has learned contains no such
  * counts. model_make_portable() counts the model as one machine: each row gets 1 in the generation
@@ -193,8 +192,8 @@ DEFINE_CLEANUP(Model *, model_free);
 
 /* Merges two models: *ret contains everything that either of them knows. Merging is exact,
  * associative and commutative (chains/decayed-sum.h). It needs the memory of two models and their
- * sum, so any number of models can be merged one after the other. -EINVAL if the half-lives differ,
- * -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
+ * sum, so any number of models can be merged one after the other. Returns 0, -EINVAL if the
+ * half-lives differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
 /* Returns true if a sum of times has saturated. All other sums are smaller. Merging stays exact,
@@ -209,23 +208,23 @@ const char *model_trace_unfit(const Model *m, const Trace *t);
 /* Returns true if the trace was learned already. */
 bool model_knows_trace(const Model *m, const Trace *t);
 
-/* Learns one trace: replaces *m by its merger with a model of that trace. 0, -EALREADY (learned
- * before), -E2BIG, -ENOMEM. On failure *m is untouched. */
+/* Learns one trace: replaces *m by its merger with a model of that trace. Returns 0, -EALREADY
+ * (learned before), -E2BIG, -ENOMEM. On failure *m is untouched. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
 /* Prepares a model for merging with models of other machines, if it was made with a wrong clock. A
  * clock that is more than DECAYED_SUM_SPAN half-lives ahead is set back to `now_realtime`. A clock
- * that is behind the wall clock of the latest session (model_wall_clock()) is set to the latter.
- * The relative weights of the sessions stay the same. The chains, which have their own clock, are
- * set in the same way, unless a session of theirs is under way. Changes nothing if `now_realtime`
- * is before MODEL_CLOCK_MIN. 0 or -ENOMEM. */
+ * that is behind the wall clock of the latest session (model_wall_clock()) is set to that time. The
+ * relative weights of the sessions stay the same. The chains, which have their own clock, are set
+ * in the same way, unless a session of theirs is under way. Changes nothing if `now_realtime` is
+ * before MODEL_CLOCK_MIN. Returns 0 or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Renames files. to[file] is NULL (unchanged), "" (remove the file and all that is known of it), or
  * the new path, which the model then owns. If two files get the same name, the one that more
  * sessions used keeps it, and the other is removed. Chains do not change: an application that was
- * removed does not start again, so its sums decay. 0, or -ENOMEM; the model is unusable after that.
- */
+ * removed does not start again, so its sums decay. Returns 0, or -ENOMEM; the model is unusable
+ * after that. */
 int model_move_files(Model *m, char **to);
 
 typedef struct ModelResize {
@@ -247,20 +246,20 @@ uint64_t model_count_machines(DecayedSum machines);
 /* Keeps only what at least `min_machines` machines (> 0) have contributed to: stages, applications,
  * files, and uses of a file by an application. Also drops what model_make_portable() leaves out,
  * for models that were not made by it. The ranges of a file stay or go with the file. Like
- * model_prune(), call it once, after all merging. 0 or -ENOMEM. */
+ * model_prune(), call it once, after all merging. Returns 0 or -ENOMEM. */
 int model_drop_rare(Model **m, uint64_t min_machines);
 
-/* Drops from the model: files and applications that less than `min_probability` of a stage's
- * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
- * of files that also have an observed residency; and the negligible parts of the chains
- * (chains_prune()). The applications of the chains get new ids. While a session of the chains is
- * under way, the chains stay as they are. Deterministic. Merging does not prune, because it must
- * stay exact; a fleet merges first and prunes once. 0 or -ENOMEM. */
+/* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
+ * names of temporary files do not accumulate. Also drops the assumed residency of files that have
+ * an observed residency, and the negligible parts of the chains (chains_prune()). The applications
+ * of the chains get new ids. While a session of the chains is under way, the chains stay as they
+ * are. Deterministic. Merging does not prune, because it must stay exact; a fleet merges first and
+ * prunes once. Returns 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
 /* Convert to and from JSON text (docs/formats.md). Saving a loaded model gives the same bytes.
- * Errors as of trace_to_json() and trace_from_json(); model_to_json() also returns -EBUSY and
- * -EINVAL of chains_write(). */
+ * Return the errors of trace_to_json() and trace_from_json(); model_to_json() also returns -EBUSY
+ * and -EINVAL of chains_write(). */
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
@@ -269,14 +268,14 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
 int model_stages_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
 /* Sums the stages in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all users). The
- * result is the only stage of *ret; *ret has no stage if nothing was learned of them. 0, -E2BIG,
- * -ENOMEM. */
+ * result is the only stage of *ret; *ret has no stage if nothing was learned of them. Returns 0,
+ * -E2BIG, -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
 /* Sets *ret to the part of the model that is valid on another machine of the distribution and
  * identifies no user: for each stage the sum over all users, with the files that
  * model_path_is_portable() accepts. It has no metadata (blocks), no chains and no traces, and
- * counts as one machine. 0, -E2BIG, -ENOMEM. */
+ * counts as one machine. Returns 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
 /* Returns true for paths below directories of the distribution (/usr, /etc, …), except where the
@@ -295,7 +294,7 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
  * the file, computed in log space (5.8.1). P(map) is P(file) * resident / observed, with the
  * assumed sums if nothing was observed. The probability of a metadata range is its share of the
  * observed sessions. The chains are not used here; predict/mixture.h uses them. *ret has no files
- * if the stage was never learned. 0, -E2BIG, -ENOMEM. */
+ * if the stage was never learned. Returns 0, -E2BIG, -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */
@@ -314,16 +313,16 @@ typedef struct ModelLaunch {
 /* Lists the applications whose starts were observed in the only stage of `sum`
  * (model_sum_stages()), if these starts need at least `min_bytes`. They are sorted by sessions
  * times bytes, the largest product first, then by path. Helpers come last, because gimp starts a
- * hundred programs. Of a helper the touched bytes count first: most of what is read while a shell
- * starts `ls` is read by other programs, and an application that was started right after another
- * one looks like its helper. The caller frees *ret. 0 or -ENOMEM. */
+ * hundred programs. They are sorted by their touched bytes first: while a shell starts `ls`, other
+ * programs read most of what is read. A helper may be an application of its own that was started
+ * right after another one. The caller frees *ret. Returns 0 or -ENOMEM. */
 int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
                         ModelLaunch **ret, size_t *ret_n);
 
-/* Predicts what a start of the application reads, with first uses counted from the start. It has no
- * metadata: the planner derives that from the files. `seen` limits it: to what control starts of
- * the application needed of a filesystem, or, if none shows this, to what the sessions have read of
- * it. 0 or -ENOMEM. */
+/* Predicts what a start of the application reads, with first uses counted from the start. Its
+ * metadata is what control starts of the application needed. For a filesystem without such starts
+ * the planner derives the metadata from the files, within what the sessions have read (`seen`).
+ * Returns 0 or -ENOMEM. */
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
 /* Returns the sum of the sessions of a stage of the model, in units of one new session. */

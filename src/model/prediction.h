@@ -38,9 +38,9 @@ typedef struct Prediction {
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */
     size_t n_metadata, allocated_metadata;
-    PredictedMetadata *seen; /* of a start: what any session has read of a filesystem of which no
-                                control start shows what the start needs. A start needs no other
-                                metadata of a filesystem of which there is some */
+    PredictedMetadata *seen; /* of a start: metadata that any session has read, of filesystems of
+                                which no control start shows the metadata. If a filesystem is
+                                listed, the start needs no other metadata of it */
     size_t n_seen, allocated_seen;
 } Prediction;
 

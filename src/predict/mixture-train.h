@@ -18,12 +18,11 @@
  * exits of all users count. `*chains` may be NULL; new chains have the half-life `halflife_usec`.
  * Applications that needed fewer than `minsize_bytes` bytes of files in total are not followed:
  * they are short-lived tools, which start at once from any disk (thesis 5.2.1, model.minsize). A
- * trace that at `now_realtime` is older than the largest plausible step (decay-clock.h) says
- * nothing about the present clock. The time from the chains' latest time to the trace is therefore
- * not taken for a wrong step of the clock, and sums decay by all of this time. The function
- * learns nothing from traces of boots and logins. The order of the traces does not change the
- * counts, but it changes the weights of the experts. Returns 1 if something was learned, 0 if not,
- * -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a failure `*chains` still has
- * everything that it had, and may contain a part of the trace. */
+ * trace that at `now_realtime` is older than the largest plausible step (decay-clock.h) does not
+ * show whether the present clock is wrong. Sums therefore decay by all of the time from the chains'
+ * latest time to the trace. The function learns nothing from traces of boots and logins. The order
+ * of the traces does not change the counts, but it changes the weights of the experts. Returns 1 if
+ * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
+ * failure `*chains` still has everything that it had, and may contain a part of the trace. */
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
                   usec_t now_realtime);

@@ -10,9 +10,9 @@
  * waste of the session's reads stays within the share `maximum_waste` of their bytes. The expected
  * waste of a read is its size times the probability that the session does not use it.
  *
- * With a bound on waste, the room that it leaves goes to the objects that save most time in the
- * session for their expected waste. Only if the bound refuses some of the objects that fit into the
- * budget, others take their place. */
+ * With a bound on waste, the objects that would be selected without the bound are considered first,
+ * and of these the ones that save most time per byte of expected waste. Other objects are selected
+ * only if the bound refuses some of these. */
 
 #include "base/macros.h"
 
@@ -21,7 +21,7 @@ typedef struct SelectionParameters {
     double maximum_waste; /* 0..1; 1: no bound */
 } SelectionParameters;
 
-/* The parameters of the session cycle (docs/predictors.md says how they were chosen). */
+/* The parameters of the session cycle (docs/predictors.md: how they were chosen). */
 #define SELECTION_PARAMETERS_DEFAULT           \
     (SelectionParameters)                      \
     {                                          \
