@@ -7,7 +7,7 @@
  * Threads: the caller of replay_start() (it never waits for the disk), the leader, the workers. The
  * leader is worker 0.
  *
- * Lock map. There is one mutex, Replay.lock. It is held for short updates, never over I/O.
+ * Lock map. There is one mutex, Replay.lock. It is held for short updates, never during I/O.
  *
  *   fields of Replay            written by                     read by
  *   pack, options, starter      replay_start(), before the     everyone, without the lock
@@ -159,9 +159,9 @@ static inline void unlock(Replay *x)
 }
 
 /* Waits for the oldest chunk in flight by reading from it. The read returns when its pages are in
- * the page cache. It also reads pages that were reclaimed or that the kernel did not read ahead.
- * Reading the last byte suffices to limit the window. With `wait` the whole chunk is read, so that
- * all of it is resident. */
+ * the page cache. It also reads pages that were reclaimed or that the kernel did not read ahead. To
+ * limit the window, it suffices to read the last byte. With `wait` the whole chunk is read and
+ * becomes resident. */
 void await_oldest(Worker *w);
 
 /* Opens the file of an OPERATION_OPEN, and counts the result. */

@@ -3,8 +3,8 @@
 /* The executor: a leader thread finds the filesystems and builds the list of operations; then it
  * and further workers carry out the streams. A worker asks the kernel to read a chunk, stores the
  * chunk in the worker's ring, and continues with the next one as long as its pacer allows. To make
- * room it waits for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not say
- * when data has arrived.
+ * room it waits for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not
+ * report when data has arrived.
  *
  * executor-internal.h names the threads and has the lock map. Over 500 lines: the workers, the
  * legs, the leader and the callers share one mutex, and their functions are checked against it

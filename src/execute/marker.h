@@ -7,6 +7,6 @@
 
 #include <stdbool.h>
 
-/* Creates the file if `exists`, otherwise removes it. Does nothing if `path` is NULL. It is no
- * error if the file cannot be created: the unit then replays data that is resident already. */
+/* Creates the file if `exists`, otherwise removes it. Does nothing if `path` is NULL. If the file
+ * cannot be created, the unit replays data that is resident already. */
 void marker_set(const char *path, bool exists);

@@ -7,16 +7,15 @@
 
 #include <sys/stat.h>
 
-/* Returns true if `st` is of the file that was planned. The inode must be equal, and for files that
- * are not volatile also size, mtime and ctime. The times of a directory are not compared, because
- * they change with every entry. Pure. */
+/* Returns true if `st` is of the file that was planned. The inode must be equal; of a regular file
+ * that is not volatile also size, mtime and ctime. Those of a directory change with every entry.
+ * Pure. */
 bool opening_is_planned(const PackFile *f, const struct stat *st);
 
 /* Looks the file up with open_beneath(): it waits for no FIFO, wakes no device, triggers no
- * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file:
- * the inode must be equal, and for files that are not volatile also size, mtime and ctime. The
- * times of a directory are not compared, because they change with every entry. If `reading`, the
- * file is then opened for reading, without a change of its access time where that is allowed.
+ * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file
+ * (opening_is_planned()). If `reading`, the file is then opened for reading, without a change of
+ * its access time where that is allowed.
  *
  * Returns a descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and
  * -ENFILE the caller may close other descriptors and try again. */

@@ -107,8 +107,8 @@ static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
 }
 
 /* Returns the place of an operation's kind in the order. Where opening a file reads nothing, data
- * is read first and opens its file: on a fast device a pass over all files would leave the device
- * idle for as long as a quarter of the sweep. */
+ * comes first and opens its file. A separate pass over all files would leave a fast device idle for
+ * up to a quarter of the sweep. */
 static unsigned phase_of(const Pack *p, const VolumeFacts *facts, const Operation *o)
 {
     if (o->kind == OPERATION_OPEN)

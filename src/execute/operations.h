@@ -32,7 +32,7 @@ typedef struct VolumeFacts {
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in
  * order: the data of an executable (operations_beside_application()), metadata, opens that read
  * from the disk, data after the end of these opens, other opens. Reading data opens its file, so
- * that the last group opens only files and directories without data. */
+ * the last group opens only files and directories without data. */
 typedef struct Stream {
     size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
@@ -125,9 +125,9 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
 /* The maximum number of operations that one request serves. */
 #define OPERATION_RUN_MAX 32U
 
-/* Returns how many of the n operations (at least one), from the first on, are ranges of data that
- * follow one another on the device without a gap, in files that are not written in place, and have
- * at most max_bytes bytes together. One request can read them all. Returns 1 for any other first
+/* Returns how many of the n operations (at least one), from the first on, one request can read:
+ * ranges of data that follow one another on the device without a gap and have at most max_bytes
+ * bytes together, in files that are not written in place. Returns 1 for any other first
  * operation. */
 size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes);
 

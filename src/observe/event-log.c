@@ -33,8 +33,8 @@ EventLog *event_log_new(void)
 {
     EventLog *l = calloc(1, sizeof(*l));
 
-    /* Users choose the names, and could choose thousands with one hash, which would make every
-     * lookup slow. They do not know the address. */
+    /* Users choose the names, but do not know this address. If they knew the seed, they could
+     * choose thousands with one hash, and every lookup would be slow. */
     if (l)
         l->seed = (uint64_t)(uintptr_t)l;
     return l;

@@ -26,7 +26,7 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
  * negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
-/* As fanotify_new() with a bounded queue, but reports executions alone. They are rare enough to be
+/* Like fanotify_new() with a bounded queue, but reports only executions. They are rare enough to be
  * read one by one, as they come. */
 int fanotify_new_exec(Fanotify **ret);
 

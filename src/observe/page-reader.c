@@ -197,7 +197,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Makes the thread end, or leaves it behind: it works no more. Call it with the lock. */
+/* Dismisses the thread, which ends as soon as it can. Call it with the lock. */
 static void dismiss(PageReader *r)
 {
     r->generation++;

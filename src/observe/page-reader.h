@@ -4,19 +4,19 @@
 /* Reads the page tables of processes in a thread of its own. A read of /proc/PID/maps waits for the
  * lock of the process's address space, and a process can hold that lock for as long as it likes,
  * for example by a page fault on a FUSE filesystem that does not answer. A thread that waits longer
- * than PAGE_READER_HANG_USEC is left behind, and another one continues. It ends when the lock is
- * released, or with this process, because the wait is killable. No process of the same user is read
- * after that. */
+ * than PAGE_READER_HANG_USEC is left behind, and another one continues. The first ends when the
+ * lock is released, or with this process, because the wait is killable. No process of the same user
+ * is read any more. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
 
 #define PAGE_READER_HANG_USEC USEC_PER_SEC
 #define PAGE_READER_QUEUE     64U
-/* After so many threads have been left behind, no page tables are read any more. */
+/* When this many threads have been left behind, no page tables are read any more. */
 #define PAGE_READER_HUNG_MAX 8U
 
-/* The limits of one process. What was found when a limit is reached counts. */
+/* The limits of one process. At a limit, the pages found so far count. */
 #define PAGE_READER_MAPS_BYTES   (1U << 20) /* of the text of /proc/PID/maps */
 #define PAGE_READER_PAGES        262144U
 #define PAGE_READER_FILES        4096U

@@ -30,8 +30,8 @@ int proc_connector_open(void)
         return -errno;
     if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
-    /* The buffer is large, because up to a fifth of a second passes between two drains, and
-     * thousands of processes may be forked in this time. */
+    /* Up to a fifth of a second passes between two drains. Thousands of processes may be forked in
+     * this time, so the buffer is large. */
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
     if (send(fd, &request, sizeof(request), 0) < 0)

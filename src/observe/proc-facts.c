@@ -20,7 +20,8 @@
 #define MOUNTINFO_SIZE_MAX (1024U * 1024)
 
 /* A user may make mount namespaces with thousands of mounts, and execute programs there. Reading
- * the mounts of processes in other namespaces takes a tenth of the time, and this much at once. */
+ * the mounts of other namespaces therefore takes at most a tenth of the time, and about
+ * FOREIGN_USEC in a row. */
 #define FOREIGN_SHARE 10U
 #define FOREIGN_USEC  USEC_PER_SEC
 
@@ -242,8 +243,9 @@ uint32_t proc_cgroup_user(const char *text)
     return UID_INVALID;
 }
 
-/* Returns the user whose session contains the process: by its control group, which no user can
- * leave for that of another, or by its login UID (pam_loginuid(8)). UID_INVALID: none is known. */
+/* Returns the user whose session contains the process. Its control group shows the user, because no
+ * user can move a process to the group of another; otherwise its login UID (pam_loginuid(8)) does.
+ * UID_INVALID: none is known. */
 static uint32_t session_user(uint32_t pid)
 {
     _cleanup_free_ char *cgroup = NULL, *login = NULL;

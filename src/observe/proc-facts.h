@@ -14,9 +14,9 @@ int proc_reader_new(ProcReader **ret);
 ProcReader *proc_reader_free(ProcReader *x);
 
 typedef struct ProcFacts {
-    char exe[4096];   /* path of the executable; "" for kernel threads, if the path may not be read,
-                         if it leads, or may lead, to another file in the mount namespace of this
-                         process, and if names there may be encrypted (volume/mountinfo.h) */
+    char exe[4096];   /* path of the executable. "" for kernel threads; if the path cannot be read;
+                         if it may lead to another file in the mount namespace of this process; and
+                         if names there may be encrypted (volume/mountinfo.h) */
     uint64_t exe_dev; /* st_dev of the executable; 0 if unknown */
     bool remote;      /* the executable lies on a filesystem that may hang, so the path must not be
                          looked up */
@@ -28,10 +28,10 @@ typedef struct ProcFacts {
  * process is gone). */
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
-/* Returns the user to whom the process belongs: its real UID, or, if that is root's or may be a
- * subordinate one (subuid(5)), the user in whose session it is, if that is a person. A set-user-ID
- * program therefore belongs to the user who started it, and so does the root of a user's container.
- * UID_INVALID: the process is gone. */
+/* Returns the user to whom the process belongs: its real UID, with one exception. If that UID is
+ * root's or may be a subordinate one (subuid(5)), and the process is in the session of a person, it
+ * belongs to this person. A set-user-ID program therefore belongs to the user who started it, and
+ * so does the root of a user's container. UID_INVALID: the process is gone. */
 uint32_t proc_user(uint32_t pid);
 
 /* Pure: returns the UID of the slice user-UID.slice in the text of /proc/PID/cgroup, or

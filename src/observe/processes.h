@@ -86,10 +86,10 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
 /* Returns true if the run of that process is known. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
-/* Returns the user to whom the process belongs: its UID, but a process of a person (UID 1000 or
- * higher) that becomes root or gets a UID from SUBORDINATE_UID_MIN on still belongs to this person,
- * and so do the processes that it forks. A user can therefore start no process that counts as
- * root's. Returns UID_INVALID if the user is not known. */
+/* Returns the user to whom the process belongs: its UID, with one exception. If a process of a
+ * person (UID 1000 or higher) becomes root or gets a UID from SUBORDINATE_UID_MIN on, it and the
+ * processes that it forks still belong to this person. A user can therefore start no process that
+ * counts as root's. Returns UID_INVALID if the user is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
 /* Handle the reports of the proc connector; `uid` is the new real UID. An unknown process is no
@@ -137,7 +137,7 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
 
 /* Begins a stage, at which the caller's clock restarts. Forgets all ended runs that do not wait to
  * be matched. Runs that continue get start 0, because they ran before the stage. In all other
- * respects it does the same as process_table_compact(). */
+ * respects it is like process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 

@@ -51,8 +51,8 @@ typedef struct CachestatQuery {
 } CachestatQuery;
 int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length);
 
-/* The maximum number of calls of one search. So many calls take 20 ms to 50 ms. A search that finds
- * 5,000 ranges takes at least 9,999 calls; the most that were ever counted are 30,000. */
+/* The maximum number of calls of one search. They take 20 ms to 50 ms. A search that finds 5,000
+ * ranges takes at least 9,999 calls; at most 30,000 calls were ever counted. */
 #define CACHESTAT_CALLS_MAX 100000U
 
 /* Finds the ranges of an open file or device that are in the state `what`. `deadline` is that of

@@ -2,9 +2,8 @@
 #pragma once
 
 /* Finds out to which user a subordinate UID belongs (subuid(5)). A user may run processes as each
- * of usually 65,536 UIDs in user namespaces. Without this look-up they would count as so many
- * users, and one user could take the shares of all others. Pure, except for
- * subordinate_uids_read(). */
+ * of usually 65,536 UIDs in user namespaces. Without this look-up each UID would count as a user,
+ * and one user could take the shares of all others. Pure, except for subordinate_uids_read(). */
 
 #include "base/uid.h"
 

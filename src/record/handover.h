@@ -63,11 +63,11 @@ int handover_listen(const char *path);
  * or another negative errno. The caller closes the descriptors and removes the socket. */
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 
-/* Claims the group that is offered at `path`. Removes the socket after the claim, also if the claim
- * failed, but not if it could not connect or returns -EPERM. Returns 0; -ENOENT or -ECONNREFUSED:
- * nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT; -EPROTO:
- * another version offers it, for example from an initrd that is older than the package; -EBADMSG:
- * not a handover; or a negative errno. */
+/* Claims the group that is offered at `path`. Removes the socket after the claim, even if the claim
+ * failed. The socket stays if the function cannot connect, or returns -EPERM. Returns 0; -ENOENT or
+ * -ECONNREFUSED: nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT;
+ * -EPROTO: another version offers it, for example from an initrd that is older than the package;
+ * -EBADMSG: not a handover; or a negative errno. */
 int handover_claim(const char *path, Handover *ret);
 
 /* Gives copies of the descriptors to the system manager at the address `manager`, as in

@@ -32,7 +32,7 @@ static uint32_t msec_of(usec_t t)
 /* --- users ------------------------------------------------------------------------------------ */
 
 /* Returns the row of the user's shares. Reads which UIDs are subordinate when it meets the first
- * UID that may be one. Without these files every UID is a user of its own. */
+ * UID that may be one. Without subuid(5) every UID is a user of its own. */
 static uint16_t row_of(Observer *o, uint32_t uid)
 {
     UserShares *shares = &o->stage->shares;

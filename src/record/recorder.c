@@ -30,8 +30,8 @@
  * sampled with each round of the files. */
 #define SESSION_METADATA_USEC (60 * USEC_PER_SEC)
 
-/* The maximum number of times that the queues are read when a stage ends. So many reads return up
- * to 1,000,000 events and take half a second. */
+/* The maximum number of times that the queues are read when a stage ends. These reads return up to
+ * 1,000,000 events and take half a second. */
 #define DRAINS_AT_END 10
 
 struct Recorder {
@@ -577,10 +577,10 @@ static int open_fanotify(Recorder *recorder, char **ret_error)
     return r < 0 ? fail(ret_error, r, "cannot set up fanotify") : 0;
 }
 
-/* Opens the connector, unless it was taken over, and drops the capability that only this needs. If
- * the kernel refuses to drop the capability, the recorder records nevertheless. A capability is
- * dropped for this thread and for those that it starts later, so the caller has started none that
- * keeps it. */
+/* Opens the connector, unless it was taken over, and drops CAP_NET_ADMIN, which only this needs. If
+ * the kernel refuses to drop the capability, the recorder records nevertheless. Only this thread
+ * and threads that it starts later lose it. Threads that the caller started before must drop it
+ * themselves. */
 static void open_connector(Recorder *recorder)
 {
     Observer *o = &recorder->observer;

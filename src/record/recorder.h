@@ -79,8 +79,8 @@ typedef struct RecordedApplication {
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
-/* An interval that has lasted this long is restarted at a moment without opens, because files that
- * were opened long before a stage say little about the stage. */
+/* An interval that has lasted this long is restarted at a moment without opens, because the stage
+ * hardly needs files that were opened long before it. */
 #define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
 
 /* Begins a stage. The events from now on belong to the stage, as do those of a recorded interval

@@ -41,7 +41,7 @@ typedef struct StageRecord {
     uint64_t n_own;       /* opens by headstart itself, left out */
 
     /* Facts about the recording itself. */
-    bool residency_known; /* which pages of other users' files are resident can be observed */
+    bool residency_known; /* the resident pages of other users' files can be observed */
     bool exact;           /* read-ahead is lowered */
     bool late; /* the boot began before the recording: no initrd has marked the root filesystem */
     bool has_connector; /* true: the proc connector reports processes; false: they are read from
@@ -75,9 +75,9 @@ void stage_record_add_sample(StageRecord *s, const Moment *now);
  * as the totals at that point. */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);
 
-/* Returns true if what the user of that row opens and runs is left out of the trace: the stage is
- * the login or session of one user, and the row is that of another person. Such accesses would
- * bring files into the sets of a user who does not need them. */
+/* Returns true if the trace leaves out what the user of that row opens and runs, because the stage
+ * is the login or session of one user, and the row belongs to another person. The stage's user does
+ * not need those files. */
 static inline bool stage_record_leaves_out(const StageRecord *s, uint16_t row)
 {
     uint32_t uid = s->shares.users[row].uid;

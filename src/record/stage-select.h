@@ -14,8 +14,9 @@ typedef struct StageObject {
     bool opened;     /* false: a process of the stage ran it, but nobody opened it in the stage */
 } StageObject;
 
-/* Lists every object that was opened, or that a run of an application refers to, except by users
- * whom the stage leaves out (stage_record_leaves_out()), the likeliest to be needed again first:
+/* Lists the objects that were opened, or that a run of an application refers to. Users whom the
+ * stage leaves out (stage_record_leaves_out()) do not count. Objects that are likely to be needed
+ * again come first:
  *
  * - An object that root opened or ran is charged to root. Any other object is listed once for each
  *   user who opened or ran it, because it belongs in the trace if one of these users has room for

@@ -145,8 +145,8 @@ static const ProcessRun *runs_of(const TraceBuilder *b, size_t *ret_n)
     return b->taken_runs;
 }
 
-/* Lets the caller do what cannot wait, if that is due. The pauses take at most half of the time:
- * users who open files as fast as they can do not keep the trace from being built. */
+/* Lets the caller do what cannot wait, if that is due. The pauses take at most half of the time, so
+ * users who open files as fast as they can cannot prevent the trace. */
 static void give_way(TraceBuilder *b)
 {
     usec_t start = b->pause ? clock_now(CLOCK_MONOTONIC) : 0, end;
@@ -217,8 +217,8 @@ static int add_metadata(TraceBuilder *b)
 /* --- page ranges ------------------------------------------------------------------------------ */
 
 /* Returns true if pages that were read and have been reclaimed belong to the stage. The kernel does
- * not say when a page was read or reclaimed. In a boot and in the first login after it the stage is
- * assumed to have read the page. In a later login or a session the page may have been read days
+ * not report when a page was read or reclaimed. In a boot and in the first login after it the stage
+ * is assumed to have read the page. In a later login or a session the page may have been read days
  * before. */
 static bool counts_reclaimed(const StageRecord *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes a trace of a stage's record in two steps: the metadata must be observed before anything
- * else is done, because libext2fs reads metadata itself, and so does the kernel when a path is
- * resolved. Between the two steps the caller reads the events that are still queued. */
+/* Makes a trace of a stage's record in two steps. The metadata must be observed first, because
+ * libext2fs reads metadata itself, as does the kernel when it resolves a path. Between the two
+ * steps the caller reads the events that are still queued. */
 
 #include "record/observer.h"
 #include "trace/trace.h"
@@ -18,8 +18,8 @@ TraceBuilder *trace_builder_free(TraceBuilder *b);
 DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
 #define _cleanup_trace_builder_ _cleanup_(trace_builder_freep)
 
-/* What cannot wait until the trace is built. It may read events, but must not end, begin or drop a
- * stage, and must not change the volumes. */
+/* Does what cannot wait until the trace is built. It may read events, but must not end, begin or
+ * drop a stage, and must not change the volumes. */
 typedef void (*trace_builder_pause_t)(void *arg);
 #define TRACE_BUILDER_PAUSE_USEC (20 * USEC_PER_MSEC)
 
