@@ -47,10 +47,10 @@ CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
 /* Fills an empty *m with objects and with the applications that count. Files, directories and
  * applications come from the logins and sessions of all users. P(object | application) is the share
- * of the user's own runs, with everybody's share as a prior that counts like two sessions, and the
- * ranges of a file are those of the user's own sessions, where these show them. For an application
- * or a file that the user has not used yet, everybody's count. Metadata comes from the sessions of
- * the user `uid` (UID_INVALID: of all users). Names of applications are added to the chains.
+ * of the user's own runs; everybody's share is a prior that counts like two sessions. The ranges of
+ * a file are those of the user's own sessions, where these show them. For an application or a file
+ * that the user has not used yet, the sessions of everybody count. Metadata comes from the sessions
+ * of the user `uid` (UID_INVALID: of all users). Names of applications are added to the chains.
  * Objects beyond CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out.
  * Returns 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,

@@ -102,8 +102,8 @@ static int own_maps_init(OwnMaps *o, const Model *model, const Model *all, uint3
     return 0;
 }
 
-/* Returns the user's application that has this file of everybody's, or NULL. Call it with rising
- * files. */
+/* Returns the user's application for a file of everybody's sum, or NULL. The files of successive
+ * calls must rise. */
 static const ModelApplication *own_application(OwnMaps *o, uint32_t file)
 {
     const ModelStage *s = o->stage;

@@ -41,8 +41,7 @@ int launch_controls_new(const char *root, uint32_t uid, LaunchControls **ret)
     return 0;
 }
 
-/* Returns until when the starts that are observed now hold the prefetch thread; 0: there are
- * none. */
+/* Returns the time until which the observed starts hold the prefetch thread; 0: there are none. */
 static usec_t latest_due(const LaunchControls *c)
 {
     usec_t latest = 0;
@@ -76,9 +75,8 @@ static size_t count_begun(const LaunchControls *c, uint32_t uid)
     return n;
 }
 
-/* Returns true if the limits allow to begin an observation. A user who starts and spoils one
- * control start after the other can therefore neither keep the prefetch thread from reading for
- * others nor take all places. */
+/* Returns true if the limits allow another observation. Therefore a user who spoils one control
+ * start after the other cannot stop the prefetch thread for others, and cannot take all places. */
 static bool may_begin(LaunchControls *c, LaunchKey key)
 {
     size_t part = c->uid == UID_INVALID ? LAUNCH_USER_PART : 1, n_uses = 0;
@@ -95,7 +93,7 @@ static bool may_begin(LaunchControls *c, LaunchKey key)
     return !known && n_uses < LAUNCH_USES_MAX / part;
 }
 
-/* Returns a free place, or NULL: if there is none for the user, or if the application is
+/* Returns a free place, or NULL if there is none for the user or the application is being
  * observed. */
 static Observed *find_place(LaunchControls *c, LaunchKey key)
 {

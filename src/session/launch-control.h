@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The control starts of a session that are observed (session/launch-observation.h): which of them,
- * when an observation ends, and whether it counts. One thread observes; launch_controls_take() and
+/* Decides which control starts of a session are observed (session/launch-observation.h), when an
+ * observation ends, and whether it counts. One thread observes; launch_controls_take() and
  * launch_controls_n() may be called by others. */
 
 #include "session/launch-observation.h"
@@ -17,30 +17,30 @@
 #define LAUNCH_QUIET_STALL_USEC (3 * USEC_PER_MSEC)
 #define LAUNCH_QUIET_LOOK_USEC  (500 * USEC_PER_MSEC)
 
-/* How many observations a session begins. It counts those that fail as well, because each of them
+/* The most observations that a session begins. Those that fail count, too, because each of them
  * holds the prefetch thread. */
 #define LAUNCH_BEGUN_MAX 64U
 
-/* In a session of several users, each of them has this part of both limits and of
- * LAUNCH_USES_MAX. */
+/* In a session of several users, the limits of one user are LAUNCH_CONTROLS_MAX, LAUNCH_BEGUN_MAX
+ * and LAUNCH_USES_MAX divided by this. */
 #define LAUNCH_USER_PART 4U
 
 typedef struct LaunchControls LaunchControls;
 
-/* Only starts of the user `uid` are observed, because those of others are not in the trace of the
- * session; UID_INVALID: it is a session of several users or of an unknown one. `root` is borrowed.
+/* Makes an object that observes only starts of `uid`, because the trace of the session lacks those
+ * of other users. UID_INVALID: the session has several users or an unknown one. `root` is borrowed.
  * Returns 0 or -ENOMEM. */
 int launch_controls_new(const char *root, uint32_t uid, LaunchControls **ret);
 LaunchControls *launch_controls_free(LaunchControls *c);
 
-/* Observes the start of which the event came at `event` (CLOCK_MONOTONIC), if it is the first
- * observed one of this application in the session, and the limits above allow it. Holds the
- * prefetch thread until the observation ends (session/prefetch-hold.h). Takes over *buf, which
- * holds the pack, if it observes the start. A failure has no other effect. */
+/* Observes the start whose event came at `event` (CLOCK_MONOTONIC), if the limits above allow it
+ * and no start with this key is being observed or has counted in the session. Holds the prefetch
+ * thread until the observation ends (session/prefetch-hold.h). If it observes the start, takes over
+ * *buf, which holds the pack. A failure has no other effect. */
 void launch_controls_begin(LaunchControls *c, LaunchKey key, const VolumeTable *t, char **buf,
                            const Pack *p, usec_t event);
 
-/* A set is being read: what is observed now does not count. */
+/* Makes the present observations invalid, because a set is being read. */
 void launch_controls_spoil(LaunchControls *c);
 
 /* Ends the observations of starts that are over, and keeps the results of those that count.

@@ -25,7 +25,7 @@ typedef struct LaunchLog {
  * dropped. */
 void launch_log_add(LaunchLog *l, const LaunchReplay *r);
 
-/* Returns the replay of that application which began first of those that began from `from` until
- * `to` (both included, CLOCK_BOOTTIME), or NULL. With key.uid UID_INVALID the replays of all users
- * count. The result is part of the log. */
+/* Returns the earliest replay of that application that began between `from` and `to` (both
+ * included, CLOCK_BOOTTIME), or NULL. With key.uid UID_INVALID the replays of all users count. The
+ * result is part of the log. */
 const LaunchReplay *launch_log_find(const LaunchLog *l, LaunchKey key, usec_t from, usec_t to);

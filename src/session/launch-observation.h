@@ -7,10 +7,10 @@
  * launch set.
  *
  * The sampling itself reads nothing from a disk. A file whose name is not in the kernel's cache of
- * names is therefore not opened. At the begin it counts as not in memory: the kernel drops a name
- * only when it needs memory, and the pages of such a file usually go with it. If they were in
- * memory all the same, they count as read. Between the two samples nothing of headstart may read.
- */
+ * names is therefore not opened. In the first sample it counts as not in memory: the kernel drops a
+ * name only when it needs memory, and usually drops the pages of the file, too. If it did not,
+ * these pages count as read. Between the two samples no thread of headstart may read from a
+ * disk. */
 
 #include "session/launch-use.h"
 #include "state/launch-packs.h"

@@ -11,8 +11,8 @@
  * start.
  *
  * A process that a starting application creates is a helper of the start. The set of the start
- * contains what its helpers read, so the sets of the helpers are not read: gimp starts a hundred
- * programs, whose sets would compete with the one of gimp. */
+ * contains what its helpers read, so the sets of the helpers are not read. For example, gimp starts
+ * a hundred programs, whose sets would compete with its own. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -70,10 +70,10 @@ typedef struct LaunchTable {
     size_t next_passed;
 } LaunchTable;
 
-/* Returns true if the execution at `now` needs no further examination: the application was noted
- * less than LAUNCH_AGAIN_USEC ago, and this belongs to the same start, or it was passed over less
- * than LAUNCH_AGAIN_USEC ago. Examining an execution reads a pack, and a user can execute a program
- * a thousand times in a second. */
+/* Returns true if the execution at `now` needs no examination. Either it belongs to a start of the
+ * application whose latest execution was noted less than LAUNCH_AGAIN_USEC ago, or the application
+ * was passed over in that time. Examining an execution reads a pack, and a user can execute a
+ * program a thousand times in a second. */
 bool launch_table_repeats(LaunchTable *t, LaunchKey key, usec_t now);
 
 /* Notes an execution at `now` (above 0) that began no start, although the application has a set. */
@@ -95,9 +95,9 @@ void launch_table_end(LaunchTable *t, int slot);
  * LAUNCH_READ_MAX. */
 void launch_table_note_read(LaunchTable *t, LaunchKey key);
 
-/* Returns true if the set is noted. All of it was in memory then, so samples show whether it still
- * is. They do not show this of another set: running programs keep most of it in memory, and the
- * rest is what only this application uses. */
+/* Returns true if launch_table_note_read() has noted the set. All of such a set was in memory, so
+ * samples show whether it still is. Samples of another set do not show this: running programs keep
+ * most of it in memory, but not what only this application uses. */
 bool launch_table_was_read(const LaunchTable *t, LaunchKey key);
 
 /* Returns true if a set of that size may be read: half of the available memory holds it, and tasks

@@ -10,9 +10,9 @@
  * - If a set was read to its end before, some of its ranges are looked up in the page cache. If all
  *   of them are resident, the set is not read. Otherwise only those data of the set that are not
  *   resident are requested, so that the replay skips what the application has already read.
- * - pack_is_control() chooses some boots in which the set of an application is not read. The first
- *   such start of each application in a session is observed (launch-control.h): it shows what of
- *   the set the start needs. Meanwhile the prefetch thread is held.
+ * - pack_is_control() chooses some boots in which the set of an application is not read. Until one
+ *   has counted for an application, such starts are observed (launch-control.h): they show what the
+ *   start needs of the set. Meanwhile the prefetch thread is held.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
  *   reading is stopped.
@@ -32,7 +32,7 @@ typedef struct LaunchOptions {
     double maximum_pressure; /* percent of time in which tasks wait for memory */
 } LaunchOptions;
 
-/* The users whose control starts are told apart. */
+/* The most users whose control starts are distinguished. */
 #define LAUNCH_CONTROL_USERS_MAX 32U
 
 /* Sums since launch_thread_new(), except for `latency_usec`. */
@@ -64,8 +64,8 @@ void launch_thread_switch(LaunchThread *t, bool on);
  * them. Returns 0 or a negative errno, for example -EPERM if fanotify is not permitted. */
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 
-/* Stops the thread and all replays. A thread that needs longer than a second is left behind and
- * frees everything when it ends: its samples of the page cache may take seconds, a read from a dead
+/* Stops the thread and all replays. A thread that needs longer than a second is left behind, and
+ * frees everything when it ends. Samples of the page cache may take seconds, and a read from a dead
  * disk hangs until the process ends. */
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);

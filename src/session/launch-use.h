@@ -15,7 +15,7 @@
 /* How many control starts of one session are observed. */
 #define LAUNCH_USES_MAX 32U
 
-/* A start with more ranges than this tells nothing: something else has read the disk meanwhile. */
+/* A start with more ranges than this is useless: something else has read the disk meanwhile. */
 #define LAUNCH_NEED_RANGES_MAX 20000U
 
 /* What was in the page cache of one file or block device at one moment, in bytes. */

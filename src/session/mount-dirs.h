@@ -2,8 +2,8 @@
 #pragma once
 
 /* Keeps the directories open on which local block-backed filesystems are mounted, and looks up
- * paths below them. execute/mounted.h and execute/opening.h do the same for a pack, and also
- * compare the inode of each file. */
+ * paths below them. For packs, execute/mounted.h and execute/opening.h have these tasks, and also
+ * compare inodes. */
 
 #include "base/macros.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Holds the prefetch thread until that time (CLOCK_MONOTONIC). A hold that is longer stays. */
+/* Holds the prefetch thread until that time (CLOCK_MONOTONIC). A longer hold stays. */
 void prefetch_hold(usec_t until);
 
 /* Ends a hold early: a hold until `until` becomes one until `remaining`. A hold until another time

@@ -40,8 +40,9 @@ typedef struct PrefetchState {
 } PrefetchState;
 
 /* Runs one pass over the files from index *at on, and advances *at past the last file that it
- * looked up. Returns true if files are left, because the pass has reached PREFETCH_PASS_BYTES or
- * PREFETCH_PASS_FILES; another pass should follow. After heat or short memory none should. */
+ * looked up. Returns true if another pass should follow, because the pass has reached
+ * PREFETCH_PASS_BYTES or PREFETCH_PASS_FILES and files are left. Returns false if it was cancelled,
+ * or ended by heat or short memory. */
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at);
 
 void prefetch_state_done(PrefetchState *s);

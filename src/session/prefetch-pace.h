@@ -31,6 +31,6 @@ void prefetch_pace_begin(PrefetchPace *p);
 uint64_t prefetch_pace_update(PrefetchPace *p, uint64_t device, uint64_t arrived,
                               uint32_t own_requests);
 
-/* Returns true if the machine was too hot or had too little memory when an update since
- * prefetch_pace_begin() last looked: at the temperature once a second, at memory ten times. */
+/* Returns true if the machine was too hot or short of memory at the last check since
+ * prefetch_pace_begin(). Updates check the temperature once a second, and memory ten times. */
 bool prefetch_pace_must_stop(const PrefetchPace *p);

@@ -369,8 +369,8 @@ void prefetch_thread_move_refused(PrefetchThread *t, PrefetchPaths *ret)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* `before`: the thread whose place the new one takes because it hangs in an access to the
- * filesystem `hung`, or NULL. */
+/* `before`: the thread that the new one replaces, because it hangs in an access to the filesystem
+ * `hung`; or NULL. */
 static int new_thread(const char *root, uint32_t uid, PrefetchThread *before, uint64_t hung,
                       PrefetchThread **ret)
 {

@@ -61,11 +61,11 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 #define PREFETCH_HANG_USEC (20 * USEC_PER_SEC)
 #define PREFETCH_HUNG_MAX  8U
 
-/* If the thread hangs in an access to a filesystem other than the root filesystem, leaves the
- * thread behind, and puts another one in its place, which has the sums of the report, reads nothing
+/* Replaces the thread if it hangs in an access to a filesystem that is not on the disk of the root
+ * filesystem; this takes up to a second. The new thread has the sums of the report, reads nothing
  * from that filesystem, and waits for a request. After PREFETCH_HUNG_MAX filesystems no further
- * thread is left behind. Takes up to a second then. Returns 1 if the thread was replaced, 0 if not,
- * or a negative errno with *t as it was. */
+ * thread is replaced. Returns 1 if the thread was replaced, 0 if not, or a negative errno with *t
+ * as it was. */
 int prefetch_thread_check(PrefetchThread **t);
 
 /* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not

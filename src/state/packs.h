@@ -35,8 +35,8 @@ int packs_list_users(int state_fd, UserPacks *ret);
 
 /* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
  * frees. Returns 0, -ENOENT, or another negative errno. If the content of the file is wrong,
- * *ret_reason becomes a static string that says what is wrong; otherwise it is untouched.
- * ret_reason may be NULL. */
+ * *ret_reason becomes a static string with the reason; otherwise it is untouched. ret_reason may be
+ * NULL. */
 int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason);
 
 /* Reads and checks the header of a pack of the state directory, and that the pack has the size that

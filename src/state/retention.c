@@ -55,8 +55,8 @@ static size_t spare_last_without_replay(const RetainedFile *files, size_t n, con
     return oldest;
 }
 
-/* Returns the index of a file of the user with the largest total: the oldest one, but rather
- * another one than the last without replay. Returns n if there is none. */
+/* Returns the index of the oldest file of the user with the largest total. Spares the last trace
+ * without replay if that user has another file. Returns n if there is no file. */
 static size_t choose_victim(const RetainedFile *files, size_t n, const bool *remove, Group g,
                             bool in_bytes)
 {

@@ -26,10 +26,10 @@ int state_directory_lock(int state_fd, usec_t timeout);
  * aside. Errors of the reader (no memory, no rights) do not count. */
 bool state_is_bad_content(int error);
 
-/* Reads and parses STATE/model.json. If the model is bad, or if memory was lacking and is no longer
- * short, reads it twice: a single failed allocation has the same effects. Returns 0, -ENOENT, what
- * model_from_json() returns (*ret_error: one line, the caller frees it), or the error of reading.
- */
+/* Reads and parses STATE/model.json. Reads it again if the model is bad, or if memory ran out and
+ * is no longer short, because one failed allocation has the same effects. Returns 0, -ENOENT, what
+ * model_from_json() returns (*ret_error: one line, the caller frees it), or the error of
+ * reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
 /* Like state_load_model(), with model_stages_from_json(). */

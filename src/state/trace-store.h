@@ -22,9 +22,8 @@ typedef struct TraceIdentity {
     uint32_t uid; /* UID_INVALID for a boot, or if it is not found */
     usec_t start_realtime;
     usec_t duration;     /* of the stage; 0 if it is not found */
-    bool without_replay; /* no pack was replayed, or a start of an application in a session was a
-                            control start, and read-ahead was not lowered; false if it is not
-                            found */
+    bool without_replay; /* read-ahead was not lowered, and either no pack was replayed, or it is a
+                            session with a control start; false if it is not found */
 } TraceIdentity;
 
 /* Reads the identity from the head of a trace's file, as trace_store() writes it. Returns 0,
@@ -58,8 +57,8 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
 /* Parses a trace's file name. Pure. Returns 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
 
-/* Removes files of STATE/traces that exceed the quotas of retention.h, as of `now` (wall clock),
- * and markers (attempt.h) whose file is gone. *ret_removed becomes the number of removed files
- * without the markers; `ret_removed` may be NULL. Returns 0, -ENOMEM, or the error of reading the
- * directory or the attributes of a file. It is no error if a file cannot be removed. */
+/* Removes files of STATE/traces that exceed the quotas of retention.h as of `now` (wall clock), and
+ * markers (attempt.h) whose file is gone. *ret_removed (may be NULL) becomes the number of removed
+ * files, without markers. Returns 0, -ENOMEM, or the error of reading the directory or the
+ * attributes of a file. It is no error if a file cannot be removed. */
 int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Lets a thread access a disk without waiting forever if the disk does not answer. A lookup or an
- * open that waits for a disk ends only when the disk answers, often not even with SIGKILL. The
+ * open that waits for a disk ends only when the disk answers; often not even SIGKILL ends it. The
  * access is therefore made by another thread, which serves one filesystem at a time, and the caller
  * waits for that thread for a limited time. A thread that hangs is left behind with its argument.
  * While it hangs, further calls for its filesystem fail at once. */
