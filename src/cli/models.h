@@ -21,6 +21,6 @@ int models_add(Model **sum, Model *m, const char *path);
 int models_save(const Model *m, const char *path);
 
 /* Reads the model that the distribution ships, ROOT/usr/share/headstart/default.model. *ret becomes
- * NULL if there is no such model, or if the model cannot be used; the latter is reported. Returns 0
- * or -ENOMEM. */
+ * NULL if there is no such model, or if the model cannot be used, which is reported. Returns 0 or
+ * -ENOMEM. */
 int models_load_default(const Context *c, Model **ret);

@@ -28,7 +28,7 @@ typedef struct Planning {
     bool salt_known[_STAGE_MAX];
     usec_t boot_recorded;      /* wall clock: the newest recorded boot; 0: none */
     uint64_t n_boots_replayed; /* boots of the history that were replayed */
-    uint64_t n_replayed_since; /* the same, since the newest that was recorded exactly */
+    uint64_t n_replayed_since; /* replayed boots since `boot_exact` */
     usec_t boot_exact;         /* the newest boot that was recorded exactly; 0: none */
     Benefits benefits;         /* whether a policy was shown to do harm, and to whom */
     LaunchHistory launches;

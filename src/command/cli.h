@@ -118,8 +118,8 @@ int cli_parse_uid(const Context *c, const char *value,
  */
 void cli_set_locale(void);
 
-/* Print the table, or its only row as fields: as text, or as JSON with --json=. Returns 0, or an
- * error that was reported. */
+/* Print the table, or its only row as fields. The output is text, or JSON with --json=. Return 0,
+ * or an error that was reported. */
 int cli_print(const Context *c, const Table *t);
 int cli_print_fields(const Context *c, const Table *t);
 

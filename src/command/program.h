@@ -7,13 +7,12 @@
 
 #include <stdbool.h>
 
-/* Finds the program `name` and writes its path into the buffer. It is searched next to this program
- * and in the folder `folder` of a build tree, then in the directory where it is installed. Returns
- * 0, or a negative errno, which was reported. */
+/* Finds the program `name` and writes its path into the buffer. Searches next to this program, in
+ * the folder `folder` of a build tree, and in the directory of installed programs. Returns 0, or a
+ * negative errno, which was reported. */
 int cli_find_program(const char *name, const char *folder, char *buf, size_t size);
 
-/* Executes argv[0], which prints little, and shows meanwhile the progress line `what` on a
- * terminal. Without a terminal, or with `quiet`, the program replaces this process. Returns the
- * program's exit status (128 + the signal that ended it), or a negative errno, which was reported.
- */
+/* Executes argv[0], which prints little. Meanwhile a terminal shows the progress line `what`.
+ * Without a terminal, or with `quiet`, the program replaces this process. Returns the program's
+ * exit status (128 + the signal that ended it), or a negative errno, which was reported. */
 int cli_run_program(char *const *argv, const char *what, bool quiet);

@@ -44,9 +44,9 @@ typedef struct Table Table;
 /* Returns a table with these columns. An entry without title and key ends the list. If `columns` is
  * NULL, the table has no columns yet. Titles and keys are not copied. If memory runs out, the
  * function returns a spare table: its rows take ownership as usual, and printing it returns
- * -ENOMEM. While the spare table is in use, the function returns NULL instead. For such a NULL the
- * functions below do nothing, and printing returns -ENOMEM. (Tables and JSON in the arguments of
- * table_row() are then never freed.) */
+ * -ENOMEM. While the spare table is in use, the function returns NULL. For NULL the functions below
+ * do nothing, printing returns -ENOMEM, and tables and JSON in the arguments of table_row() are
+ * never freed. */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);

@@ -38,7 +38,7 @@
 typedef enum LaunchMode {
     LAUNCH_MODE_NO,
     LAUNCH_MODE_YES,  /* the launch set of each application that starts is read */
-    LAUNCH_MODE_AUTO, /* the same, for applications that are predicted to gain */
+    LAUNCH_MODE_AUTO, /* only the sets of applications that are predicted to gain */
 } LaunchMode;
 
 typedef struct Config {

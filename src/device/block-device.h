@@ -57,10 +57,11 @@ int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visi
  * caller frees *ret. Returns 0, -ENOMEM, or the error of block_device_name(). */
 int block_device_identity(int sys_fd, uint64_t dev, char **ret);
 
-/* Makes the same text without names of devices, which may change from boot to boot: one machine
- * has the same text in each boot. Two disks without WWID and serial number may have the same text.
- * Of a device on several disks it describes the device itself. The caller frees *ret. Returns 0,
- * -ENODATA (sysfs has none of this), -ENOMEM, or the error of block_device_name(). */
+/* Like block_device_identity(), but the text has no names of devices, which may change from boot to
+ * boot. One machine has the same text in each boot. Two disks without WWID and serial number may
+ * have the same text. If a device lies on several disks, the text describes the device. The caller
+ * frees *ret. Returns 0, -ENODATA (sysfs has no such fact), -ENOMEM, or the error of
+ * block_device_name(). */
 int block_device_hardware(int sys_fd, uint64_t dev, char **ret);
 
 /* Reads the UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies

@@ -45,7 +45,7 @@ typedef struct DeviceSweep {
  * least this share of its time. */
 #define DEVICE_SWEEP_SHARE_MIN 0.9
 
-/* What the report of headstart-replay says about one replay of a pack. */
+/* The facts about one replay of a pack in the report of headstart-replay. */
 typedef struct DeviceSweepReport {
     Policy policy;
     bool done;     /* it came to the end of the pack */

@@ -19,11 +19,11 @@
  * recorder may have stopped working, and a request keeps the boot from being replayed. */
 #define EXACT_RECORDING_SEEN_USEC (7 * 24 * USEC_PER_HOUR)
 
-/* Returns the read-ahead in KiB of an exact recording: the largest power of two whose transfer
- * takes at most half as long as the latency of a request, so that the recorded boot is not much
- * slower than others without replay, but at least 16. Returns 0 if an exact recording is not worth
- * its cost: the device seeks, or its requests take so long that half of the usual read-ahead or
- * more would remain. */
+/* Returns the read-ahead in KiB of an exact recording, at least 16: the largest power of two whose
+ * transfer takes at most half as long as the latency of a request. The recorded boot is then not
+ * much slower than others without replay. Returns 0 if an exact recording is not worth its cost:
+ * the device seeks, or its requests take so long that half of the usual read-ahead or more would
+ * remain. */
 unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb);
 
 /* The planner requests no exact recording before headstart has replayed this many boots. A new user
@@ -38,7 +38,7 @@ unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb);
 typedef struct ExactRecordingFacts {
     Policy policy;             /* of the boot pack */
     uint64_t n_replayed;       /* boots of the history that were replayed */
-    uint64_t n_replayed_since; /* the same, since the newest exact recording */
+    uint64_t n_replayed_since; /* replayed boots since the newest exact recording */
     usec_t recorded;           /* wall clock: the newest recorded boot; 0: none */
     usec_t exact;              /* wall clock: the newest boot that was recorded exactly, or was
                                   requested to be; 0: none */

@@ -19,8 +19,9 @@
  * list is sorted before and after. */
 uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *budget_bytes);
 
-/* Drops ranges of a probability below `min_probability`, unless a sequence of ranges, each at most
- * max_gap bytes from the next one on the device, connects them with a range of at least that
- * probability. Connected ranges cost only the time of their transfer, because the head passes them
- * anyway. A range without a place is never connected. The list is sorted before and after. */
+/* Drops isolated ranges of a probability below `min_probability`. A range is connected, and stays,
+ * if a sequence of ranges, each at most max_gap bytes from the next one on the device, leads to a
+ * range of at least that probability. Connected ranges cost only the time of their transfer,
+ * because the head passes them anyway. A range without a place is never connected. The list is
+ * sorted before and after. */
 void placed_ranges_drop_isolated(PlacedRangeList *l, uint64_t max_gap, double min_probability);

@@ -8,8 +8,8 @@
 #include "device/profile.h"
 
 typedef struct Price {
-    double saved_usec; /* time for which a reader waits that reads the ranges from the device: one
-                          request after the other, each at a random position */
+    double saved_usec; /* time that a reader needs for the ranges without replay: one request after
+                          the other, each at a random position */
     double cost_usec;  /* time that the ranges add to the sweep */
 } Price;
 

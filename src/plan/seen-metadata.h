@@ -5,8 +5,8 @@
  *
  * The planner derives the metadata that a start may read from its files: their inodes, and all
  * blocks of the directories above them. The kernel keeps names and inodes that the login has looked
- * up in caches of its own, and then the start reads no block for them. Such a block was read by no
- * session, because sessions do not count what was in memory when they began. */
+ * up in caches of its own, and then the start reads no block for them. No session shows such a
+ * block as read, because sessions do not count what was in memory when they began. */
 
 #include "plan/plan.h"
 

@@ -38,7 +38,7 @@ int relocation_cost(const DeviceProfile *d, uint64_t size, PlacedRangeList *l, R
 /* `headstart status` suggests to relocate if this gains more than a second. */
 #define RELOCATION_SUGGESTED_USEC 1e6
 
-/* Returns at most how much time a sweep over the pack's data would gain if they lay next to each
- * other, on the ext4 filesystems of disks that seek slowly; 0 if memory runs out. The places are
- * those that the plan stored. Files that would stay are not known, and count as moved. */
+/* Returns an upper bound of the time that a sweep would gain if the pack's data lay next to each
+ * other, on ext4 filesystems of disks that seek slowly; 0 if memory runs out. The places are those
+ * that the plan stored. Files that would stay are not known, and count as moved. */
 double relocation_gain_usec(const Pack *p);

@@ -31,9 +31,9 @@ typedef struct TimelineSources {
 } TimelineSources;
 
 /* Adds the first open of each file, the applications and the marks. A file counts as prepared if
- * the trace is of a replayed session and the pack has the file; of a start, if its launch set has
- * the file, whether the set was replayed or not. The caller frees *ret with
- * timeline_done(). Returns 0 or -ENOMEM. */
+ * the session was replayed and the pack has the file. For a start it counts if the launch set has
+ * the file, whether the set was replayed or not. The caller frees *ret with timeline_done().
+ * Returns 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 
 /* Returns the begin and the end of the replay, both since the start of the stage or, with `launch`,

@@ -5,8 +5,8 @@
  * the disk, applications, units, CPU and pressure, and the marks of the stage. They are drawn as
  * SVG. Pure.
  *
- * All times are since the start of the stage, or of the part of it that is drawn. A series that was
- * not recorded is not drawn; a note says so instead. */
+ * All times are since the start of the stage, or of the part of it that is drawn. If a series was
+ * not recorded, a note takes its place. */
 
 #include "base/ranges.h"
 #include "report/markup.h"

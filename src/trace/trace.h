@@ -34,7 +34,7 @@ typedef enum ProcessSource {
     _PROCESS_SOURCE_INVALID = -EINVAL,
 } ProcessSource;
 
-/* Facts that exclude a trace from learning or from comparisons, or say how to interpret it. */
+/* Facts that exclude a trace from learning or comparisons, or determine its interpretation. */
 typedef enum TraceFlags {
     TRACE_INCOMPLETE = 1 << 0,   /* opens are missing: the event queue overflowed, or opens of root
                                   * or of the trace's user were left out */
@@ -248,13 +248,13 @@ bool trace_samples_valid(const Trace *t);
 /* Estimates for how long tasks waited for I/O until the stage was ready. Returns at least
  * timing.stalled and at most timing.ready. Pure.
  *
- * The kernel's measure ("some") is a mean over the processors: the time in which a task of a
- * processor waited, weighted by the time in which that processor was not idle (psi_avgs_work() in
- * kernel/sched/psi.c). It is too low if the waiting tasks change between processors, or if another
- * processor computes meanwhile. On n processors that computed for b, it is at least w^2 / (n (w +
- * b)) if tasks waited for w. For each interval between two samples, the estimate is therefore the
- * time in which no processor computed, within the limits that the kernel's measure sets. A time in
- * which nothing computed and hardly anything waited is a timer's, and does not count. */
+ * The kernel's measure ("some") is a mean over the processors of the time in which a task waited,
+ * weighted by the time in which the processor was not idle (psi_avgs_work() in kernel/sched/psi.c).
+ * It is too low if the waiting tasks change between processors, or if another processor computes
+ * meanwhile. On n processors that computed for b, it is at least w^2 / (n (w + b)) if tasks waited
+ * for w. For each interval between two samples, the estimate is therefore the time in which no
+ * processor computed, within the limits that the kernel's measure sets. A time in which nothing
+ * computed and hardly anything waited is a timer's, and does not count. */
 usec_t trace_waited(const Trace *t);
 /* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);

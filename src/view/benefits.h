@@ -28,9 +28,9 @@ void benefits_done(Benefits *b);
  * (wall clock). Returns 0, or an error that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
-/* Does the same for `headstart status` and `doctor`, which say what is wrong instead of failing: if
- * the history cannot be read, sets *ret_readable to false, and *ret has no sessions. Returns 0, or
- * -ENOMEM, which was reported. */
+/* Like benefits_read(), for `headstart status` and `doctor`, which must not fail: if the history
+ * cannot be read, sets *ret_readable to false, and *ret has no sessions. Returns 0, or -ENOMEM,
+ * which was reported. */
 int benefits_read_if_possible(const Context *c, int state_fd, usec_t now, Benefits *ret,
                               bool *ret_readable);
 
@@ -41,14 +41,13 @@ int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 /* Computes the benefit of each stage from b->history. Returns 0 or -ENOMEM. */
 int benefits_compute(Benefits *b, usec_t now);
 
-/* Returns the N that the next plan writes into the packs of the stage, from its own history: a
- * session is a control session with probability 1 / N; 0: no control session. N is that of the
- * configuration, or that of benefit_control_interval(). Boots and logins count together for its
- * distance of two days between control sessions, because both are sessions that the user waits for.
- */
+/* Returns the N that the next plan writes into the packs of the stage: a session is a control
+ * session with probability 1 / N; 0: no control session. N comes from the configuration, or from
+ * benefit_control_interval() and the history of the stage. Its distance of two days between control
+ * sessions applies to boots and logins together, because users wait for both. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
-/* Returns the same for the starts of an application with that benefit. */
+/* Like benefits_control_interval(), for the starts of an application with that benefit. */
 uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *launch, usec_t now);
 
 /* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
@@ -61,8 +60,8 @@ uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *l
 const char *effect_to_text(const Effect *e, const char *things, const char *off,
                            char buf[static BENEFIT_TEXT_MAX]);
 
-/* Writes the same sentence for a stage. If its policy was measured to do harm, adds ", switched
- * off". Returns buf. */
+/* Like effect_to_text(), for a stage. If its policy was measured to do harm, adds ", switched off".
+ * Returns buf. */
 const char *benefits_to_text(const Benefits *b, Stage stage, char buf[static BENEFIT_TEXT_MAX]);
 
 /* Write the parts of that sentence for a table: "saves 2.4s of 7.9s, 31 %", and the interval "25 to

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Checks what may keep headstart from helping on this machine. Each check says in plain words what
- * was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart status`
- * shows those of checks_add_state(), checks_add_model() and checks_add_user_pack() whose result is
- * not CHECK_OK. */
+/* Checks what may keep headstart from helping on this machine. Each check states in plain words
+ * what was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart
+ * status` shows those of checks_add_state(), checks_add_model() and checks_add_user_pack() whose
+ * result is not CHECK_OK. */
 
 #include "command/cli.h"
 #include "command/progress.h"
@@ -101,7 +101,7 @@ int checks_add_user_pack(Checks *checks, const Context *c, int state_fd, uint32_
  * number of traces in it, or leaves it unchanged (checks-state.c). */
 void checks_add_model(Checks *checks, const Context *c, int state_fd, uint64_t *ret_n_learned);
 
-/* Adds a note that devices.json cannot be used. `reason` says why (checks-state.c). */
+/* Adds a note that devices.json cannot be used, for this reason (checks-state.c). */
 void checks_add_bad_devices(Checks *checks, const Context *c, const char *reason);
 
 /* Checks that the packs for everyone can be used (checks-packs.c). */

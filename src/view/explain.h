@@ -5,8 +5,8 @@
 
 #include "command/cli.h"
 
-/* Says for each stage and user whether the file is in the pack, and why. A `name` without "/" is
- * the name of an application. Returns 0, or an error that was reported (-ENOENT: the name is
+/* Explains for each stage and user whether the file is in the pack, and why. A `name` without "/"
+ * is the name of an application. Returns 0, or an error that was reported (-ENOENT: the name is
  * unknown). */
 int explain_file(const Context *c, int state_fd, const char *name, uint64_t limit);
 

@@ -22,8 +22,9 @@ int launch_history_compute(LaunchHistory *h, usec_t now);
  * (`state_fd` -EBADF) there are no starts. Returns 0, or an error that was reported. */
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
-/* Does the same. If the starts cannot be read, the function sets *ret_readable to false and returns
- * no starts. It reports nothing, so that a second thread can call it. Returns 0 or -ENOMEM. */
+/* Like launch_history_read(), but if the starts cannot be read, sets *ret_readable to false and
+ * returns no starts. It reports nothing, so that a second thread can call it. Returns 0 or
+ * -ENOMEM. */
 int launch_history_read_if_possible(const Context *c, int state_fd, usec_t now, LaunchHistory *ret,
                                     bool *ret_readable);
 

@@ -37,9 +37,9 @@ void plot_launch_done(PlotLaunch *l);
 /* Finds the last start of an application in the newest trace of a login or a session that has such
  * a start. `name` is the path of the application or the last part of this path. If `name` is NULL,
  * the application with the most accesses in the newest trace with a start is taken. `choice`
- * decides whether only starts count whose launch set was replayed, or was not. If `other` is not
- * NULL, only other starts of its user count. Returns 0, -ENOENT, -ENOMEM, or the error of
- * state_list_traces(). */
+ * decides whether only starts with replay of the launch set count, or only starts without. If
+ * `other` is not NULL, only other starts of its user count. Returns 0, -ENOENT, -ENOMEM, or the
+ * error of state_list_traces(). */
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, const PlotLaunch *other,
                      PlotLaunch *ret);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The starts of systemd units, from the journal: those of the system manager's units for a boot,
- * and those of the user manager's units for a login or a session. The journal also has the starts
- * of earlier boots. Messages from before the start of journald name no unit, so the earliest starts
- * are missing. */
+/* The starts of systemd units, from the journal: units of the system manager for a boot, and of the
+ * user manager for a login or a session. The journal also has the starts of earlier boots. Messages
+ * from before the start of journald name no unit, so the earliest starts are missing. */
 
 #include "command/cli.h"
 #include "report/timeline.h"

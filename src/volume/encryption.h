@@ -31,8 +31,8 @@ typedef struct Encryption {
  * "home-USER". */
 EncryptionLevel encryption_of_mapped(const char *dm_uuid, const char *dm_name);
 
-/* Pure. Returns true if the name of a file may be stored: the store is encrypted at the same level
- * or a higher one, or it lies on the same dm-crypt device and the file has no key of its own. */
+/* Pure. Returns true if the name of a file may be stored: the store has at least the level of the
+ * file, or it lies on the same dm-crypt device and the file has no key of its own. */
 bool encryption_allows(const Encryption *store, const Encryption *file);
 
 /* Reads the encryption of a block device from sysfs below sys_fd (AT_FDCWD: this machine), down

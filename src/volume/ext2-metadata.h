@@ -13,10 +13,10 @@ typedef struct Ext2Metadata Ext2Metadata;
  * ext2/3/4 that libext2fs can read), -EIO, -ENOMEM, or another negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
-/* Does the same as ext2_metadata_open() for a volume. The device is opened by its number, because
- * its name may belong to another device by now. A foreign volume (volume_is_foreign()) is refused:
- * anyone can attach a disk with damaged metadata, and headstart would parse it as root. Returns
- * -EPERM (foreign), -ENXIO (the volume has no device), or what ext2_metadata_open() returns. */
+/* Like ext2_metadata_open(), for a volume. Opens the device by its number, because its name may
+ * belong to another device now. A foreign volume (volume_is_foreign()) is refused: anyone can
+ * attach a disk with damaged metadata, and headstart would parse it as root. Returns -EPERM
+ * (foreign), -ENXIO (the volume has no device), or what ext2_metadata_open() returns. */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);

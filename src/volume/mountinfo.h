@@ -49,9 +49,8 @@ bool path_is_below(const char *path, const char *prefix);
  * Symbolic links are not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
-/* Returns true if names below the path may be stored in another form than they are seen: a mount on
- * the way is eCryptfs or FUSE, with which gocryptfs and CryFS encrypt the files of a user. Also
- * returns true if there is no mount on the way. */
+/* Returns true if names below the path may be stored encrypted: a mount on the way is eCryptfs or
+ * FUSE, which gocryptfs and CryFS use. Also returns true if there is no mount on the way. */
 bool mount_table_path_may_be_encrypted(const MountTable *t, const char *path);
 
 /* Returns the id of the mounted btrfs subvolume, which is in the mount's options, or 0 on other

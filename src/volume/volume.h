@@ -65,10 +65,9 @@ void volume_table_done(VolumeTable *t);
  * error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
-/* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
- * it. A filesystem that is not foreign is preferred, then the one that comes first in the table.
- * The others lose the UUID, so data that is stored by this UUID does not apply to them.
- * volume_table_read() calls this. */
+/* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), one keeps it:
+ * the first that is not foreign, or else the first. The others lose the UUID, so data that is
+ * stored by it does not apply to them. volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);
 
 /* Returns the volume with that st_dev, or NULL. */
