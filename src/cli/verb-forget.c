@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-
 enum {
     OPTION_STAGE = 1,
     OPTION_USER,
