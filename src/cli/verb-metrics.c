@@ -61,7 +61,9 @@ static void write_benefit(FILE *f, const Benefits *b)
         sample(f, "stage_seconds", s, ",replay=\"yes\"", e->replayed_seconds);
         sample(f, "stage_seconds", s, ",replay=\"no\"", e->control_seconds);
     }
-    family(f, "harmful", NULL, "1 if replay was shown to do harm and is switched off.");
+    family(f, "harmful", NULL,
+           "1 if replay was shown to do harm. It is then off, unless a policy is "
+           "configured.");
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         sample(f, "harmful", s, "", b->stages[s].harmful);
 }

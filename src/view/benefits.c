@@ -191,6 +191,13 @@ static const char *add_verdict(const Benefit *b, char buf[static BENEFIT_TEXT_MA
     return buf;
 }
 
+bool benefits_is_kept_on(const Benefits *all, Stage stage)
+{
+    const Benefit *b = &all->stages[stage];
+
+    return b->harmful && !b->automatic && all->planned_intervals[stage] >= 0 && !all->off[stage];
+}
+
 const char *benefits_to_text(const Benefits *all, Stage stage, char buf[static BENEFIT_TEXT_MAX])
 {
     const Benefit *b = &all->stages[stage];
@@ -205,6 +212,10 @@ const char *benefits_to_text(const Benefits *all, Stage stage, char buf[static B
     effect_to_text(&b->effect, "sessions", b->effect.known && b->harmful ? NULL : why, buf);
     if (stage == STAGE_LOGIN && b->automatic && b->effect.known)
         append_text(buf, ", boots included");
+    if (b->effect.known && benefits_is_kept_on(all, stage)) {
+        append_text(buf, ", but is replayed");
+        return buf;
+    }
     return add_verdict(b, buf);
 }
 

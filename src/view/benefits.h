@@ -60,7 +60,12 @@ uint32_t benefits_control_interval_of_launch(const Benefits *b, const Benefit *l
 const char *effect_to_text(const Effect *e, const char *things, const char *off,
                            char buf[static BENEFIT_TEXT_MAX]);
 
-/* Like effect_to_text(), for a stage. If its policy was measured to do harm, adds ", switched off".
+/* Returns true if the stage is replayed although replay was measured to do harm: a policy is
+ * configured, or the pack is older than the measurement. */
+bool benefits_is_kept_on(const Benefits *b, Stage stage);
+
+/* Like effect_to_text(), for a stage. If its policy was measured to do harm, adds ", switched off",
+ * or ", but is replayed".
  * Returns buf. */
 const char *benefits_to_text(const Benefits *b, Stage stage, char buf[static BENEFIT_TEXT_MAX]);
 

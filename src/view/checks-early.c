@@ -23,23 +23,49 @@ static bool get_status(const Context *c, const char *path, struct stat *ret)
     return fd >= 0 && fstat(fd, ret) == 0;
 }
 
-/* Finds the image of the running kernel's initrd, by the names that distributions use. */
+/* Reads a file of one line, without its end. Returns NULL if it cannot be read. */
+static char *read_line(const Context *c, const char *path)
+{
+    char *line = NULL;
+
+    if (rooted_read(c->system_fd, path, 4096, &line, NULL) < 0)
+        return NULL;
+    line[strcspn(line, "\n")] = 0;
+    return line;
+}
+
+/* Finds the image of the running kernel's initrd, by the names that distributions use: with the
+ * release of the kernel, or on Arch with the name of its package. */
 static bool find_image(const Context *c, struct stat *ret)
 {
     static const char *const formats[] = {"/boot/initrd.img-%s", "/boot/initramfs-%s.img",
-                                          "/boot/initrd-%s", "/boot/initramfs-linux.img"};
-    _cleanup_free_ char *release = NULL;
-    char path[256];
+                                          "/boot/initrd-%s"};
+    _cleanup_free_ char *release = read_line(c, "/proc/sys/kernel/osrelease"), *package = NULL;
+    char path[4200];
 
-    if (rooted_read(c->system_fd, "/proc/sys/kernel/osrelease", 128, &release, NULL) < 0)
+    if (!release)
         return false;
-    release[strcspn(release, "\n")] = 0;
     for (size_t i = 0; i < ELEMENTSOF(formats); i++) {
         snprintf(path, sizeof(path), formats[i], release);
         if (get_status(c, path, ret))
             return true;
     }
-    return false;
+    snprintf(path, sizeof(path), "/usr/lib/modules/%s/pkgbase", release);
+    package = read_line(c, path);
+    snprintf(path, sizeof(path), "/boot/initramfs-%s.img", package ? package : "linux");
+    return get_status(c, path, ret);
+}
+
+/* Returns true if the boot loader has passed an initrd, or may have passed one that is part of an
+ * image of the kernel (boot loader specification). */
+static bool may_have_initrd(const Context *c)
+{
+    _cleanup_free_ char *line = read_line(c, "/proc/cmdline");
+    struct stat st;
+
+    return (line && strstr(line, "initrd=")) || get_status(c, "/etc/kernel/entry-token", &st) ||
+           get_status(c, "/boot/loader/entries", &st) || get_status(c, "/efi/loader", &st) ||
+           get_status(c, "/efi/EFI/Linux", &st) || get_status(c, "/boot/EFI/Linux", &st);
 }
 
 /* Returns the wall clock time at which the kernel started, in seconds; 0: unknown. */
@@ -70,7 +96,11 @@ static void explain_late(Checks *checks, const Context *c)
 {
     struct stat image;
 
-    if (!find_image(c, &image))
+    if (!find_image(c, &image) && may_have_initrd(c))
+        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+                   "recording and replay begin with systemd's units: this boot's initrd did not "
+                   "start headstart, and its image was not found");
+    else if (!find_image(c, &image))
         checks_add(checks, "early", CHECK_NOTE, COST,
                    "add init=" INIT_PROGRAM " to the kernel command line, see headstart-init(8)",
                    "recording and replay begin with systemd's units: no initrd was found");

@@ -421,6 +421,12 @@ planned() {
     # The administrator's settings take precedence over the history.
     printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
     [ "$(planned policy)" = idle ]
+    # No output then says that replay is off.
+    run hs doctor
+    [[ $output != *"switched off"* ]]
+    [[ $output == *"remove BootPolicy= from headstart.conf"* ]]
+    run -0 hs status
+    [[ $output == *", but is replayed"* ]]
     [ "$(planned control_interval)" -eq 7 ]
     hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
 }
@@ -603,6 +609,10 @@ planned() {
     early "no boot pack" ok
     : >"$HS_STATE/boot.pack"
     early "no initrd was found" note
+    # A boot loader passes an initrd whose place is not known.
+    echo 'root=/dev/sda2 initrd=\\x\\initrd' >"$root/proc/cmdline"
+    early "its image was not found" note
+    rm "$root/proc/cmdline"
     mkdir -p "$root/boot" "${program%/*}"
     touch -d '2 hours ago' "$root/boot/initrd.img-6.12.3-amd64"
     : >"$program"
@@ -620,12 +630,21 @@ planned() {
     early "this boot's initrd did not start headstart" note
     : >"$HS_STATE/boot-idle"
     early "gains nothing here" ok
+    rm "$HS_STATE/boot-idle"
+    # On Arch the name of the kernel's package is part of the name, and not the release.
+    rm "$root/boot/initrd.img-6.12.3-amd64"
+    touch -d '1 hour ago' "$root/boot/initramfs-linux.img"
+    mkdir -p "$root/usr/lib/modules/6.12.3-amd64"
+    echo linux-lts >"$root/usr/lib/modules/6.12.3-amd64/pkgbase"
+    early "no initrd was found" note
+    touch -d '1 minute' "$root/boot/initramfs-linux-lts.img"
+    early "this boot's initrd did not start headstart" note
     mkdir -p "$root/run/headstart"
     : >"$root/run/headstart/record-boot.early"
     early "this boot was not replayed, because it is recorded again" ok
     : >"$root/run/headstart/replay-boot.early"
     early "begin before the system manager" ok
-    rm "$HS_STATE"/boot.pack "$HS_STATE/boot-idle"
+    rm "$HS_STATE/boot.pack"
     : >"$HS_STATE/refresh-wanted"
     result packages note
 }

@@ -271,3 +271,11 @@ installed() {
     bash -n data/packaging/arch/PKGBUILD
     bash -n data/packaging/arch/headstart.install
 }
+
+@test "the Debian package is not removed while init= names headstart-init" {
+    local prerm=data/packaging/debian/headstart.prerm
+    echo 'root=/dev/sda2 init=/usr/libexec/headstart/headstart-init quiet' >"$HS_TMP/cmdline"
+    HEADSTART_CMDLINE=$HS_TMP/cmdline run -1 sh $prerm remove
+    [[ $output == *"first remove init=/usr/libexec/headstart/headstart-init from the kernel command line"* ]]
+    HEADSTART_CMDLINE=$HS_TMP/cmdline run -0 sh $prerm upgrade
+}
