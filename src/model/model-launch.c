@@ -217,6 +217,11 @@ static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
  * this share of the sessions in which it started. */
 #define HELPER_SHARE_MIN 0.9
 
+/* A script executes a program if its starts read the executable in at least this share of the
+ * sessions. At most EXECUTED_MAX programs are considered. */
+#define EXECUTED_SHARE_MIN 0.5
+#define EXECUTED_MAX       32U
+
 static int compare_applications(const void *a, const void *b)
 {
     uint32_t x = ((const ModelApplication *)a)->file, y = ((const ModelApplication *)b)->file;
@@ -324,14 +329,80 @@ static int predict_metadata(const ModelStage *s, const char *application, Predic
     return 0;
 }
 
+static int compare_uses(const void *a, const void *b)
+{
+    const ModelUse *x = a, *y = b;
+
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+static const ModelUse *find_use(const ModelStage *s, uint32_t application, uint32_t file)
+{
+    const ModelUse key = {.application = application, .file = file};
+
+    return s->n_uses == 0 ? NULL : bsearch(&key, s->uses, s->n_uses, sizeof(key), compare_uses);
+}
+
+/* Lists in ret[] the programs that a script executes: the applications whose executables its starts
+ * read in at least half of the sessions. Returns their number, at most n_max. An application is a
+ * script if its own file was not touched, because its interpreter does not map it. */
+static size_t list_executed(const ModelStage *s, uint32_t application, uint32_t *ret, size_t n_max)
+{
+    const ModelUse *own = find_use(s, application, s->applications[application].file);
+    size_t n = 0;
+
+    if (!own || own->touched)
+        return 0;
+    for (size_t i = 0; i < s->n_uses && n < n_max; i++) {
+        const ModelUse *u = &s->uses[i];
+        const ModelApplication key = {.file = u->file};
+        const ModelApplication *a;
+
+        if (u->application != application ||
+            decayed_sum_ratio(u->launched, s->applications[application].launched) <
+                    EXECUTED_SHARE_MIN)
+            continue;
+        a = bsearch(&key, s->applications, s->n_applications, sizeof(key), compare_applications);
+        if (a && a != &s->applications[application] && !decayed_sum_is_zero(a->launched))
+            ret[n++] = (uint32_t)(a - s->applications);
+    }
+    return n;
+}
+
+/* Returns the pages that the application touched of the file, or else those that a program touched
+ * that it executes: a script touches no page of the libraries of its program. Of several programs,
+ * the one that touched most counts. NULL: none is known. */
+static const ModelResidency *find_touched(const ModelStage *s, const ModelUse *u,
+                                          const uint32_t *executed, size_t n)
+{
+    const ModelResidency *best = u->touched;
+    uint64_t most = 0;
+
+    for (size_t i = 0; !u->touched && i < n; i++) {
+        const ModelUse *v = find_use(s, executed[i], u->file);
+        uint64_t bytes = v && v->touched ? needed_bytes(v->touched, 1, 0) : 0;
+
+        if (bytes > most) {
+            most = bytes;
+            best = v->touched;
+        }
+    }
+    return best;
+}
+
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret)
 {
     const ModelStage *s = &sum->stages[0];
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
+    uint32_t executed[EXECUTED_MAX];
+    size_t n_executed = list_executed(s, application, executed, EXECUTED_MAX);
     int r = p ? 0 : -ENOMEM;
 
     for (size_t i = 0; r >= 0 && i < s->n_uses; i++) {
         const ModelUse *u = &s->uses[i];
+        const ModelResidency *touched;
         const ModelStageFile *f;
 
         if (u->application != application || decayed_sum_is_zero(u->launched))
@@ -339,12 +410,13 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         f = stage_file(s, u->file);
         if (!f)
             continue;
+        touched = find_touched(s, u, executed, n_executed);
         r = model_predict_file(
-                sum, f, launch_residency(u, f),
+                sum, f, touched ? touched : model_best_residency(f),
                 decayed_sum_ratio(u->launched, s->applications[application].launched),
                 decayed_sum_mean_usec(u->delay, u->launched), p);
         if (r >= 0)
-            p->files[p->n_files - 1].touched = u->touched != NULL;
+            p->files[p->n_files - 1].touched = touched != NULL;
     }
     if (r >= 0 && s->applications[application].file != MODEL_NONE)
         r = predict_metadata(s, sum->files[s->applications[application].file].path, p);

@@ -8,7 +8,7 @@
 #include "session/launch-observation.h"
 
 /* The most control starts that are observed at once. */
-#define LAUNCH_CONTROLS_MAX 4U
+#define LAUNCH_CONTROLS_MAX 8U
 
 /* A start is over when tasks have waited for I/O for at most LAUNCH_QUIET_STALL_USEC in
  * LAUNCH_QUIET_USEC, or LAUNCH_HELPER_MAX_USEC after it began. What is read after that is no part

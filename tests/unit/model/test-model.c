@@ -1067,6 +1067,41 @@ static void a_start_needs_what_it_touches(void **state)
             assert_null(portable->stages[i].uses[k].touched);
 }
 
+/* The script A executes B, which touches pages 1 and 2 of x and of y. A itself has touched nothing.
+ */
+static void a_script_needs_what_its_program_touches(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>/bin/A=0-1 B>x=0-8 A>/bin/B=0-1 A>own=0-1",
+                       NULL);
+    size_t n;
+
+    for (uint32_t i = 0; i < t->n_applications; i++)
+        assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){.application = i,
+                                                                .pid = 10 + i,
+                                                                .uid = 1000,
+                                                                .start = 500 * USEC_PER_MSEC,
+                                                                .end = USEC_INFINITY}),
+                         0);
+    touch_opened(t, 1, "1-3");
+    learn(&m, t);
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.5, PAGE, &l, &n), 0);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(l[i].path, "/bin/A") != 0)
+            continue;
+        assert_int_equal(model_predict_launch(sum, l[i].application, &p), 0);
+        assert_true(file_of(p, "/f/x")->touched);
+        assert_int_equal(file_of(p, "/f/x")->n_maps, 1);
+        assert_int_equal(file_of(p, "/f/x")->maps[0].offset, PAGE);
+        assert_int_equal(file_of(p, "/f/x")->maps[0].length, 2 * PAGE);
+        assert_false(file_of(p, "/f/own")->touched);
+    }
+    assert_non_null(p);
+}
+
 static void append_blocks(char text[static 64], const PredictedMetadata *m, size_t n)
 {
     size_t length = strlen(text);
@@ -1356,6 +1391,7 @@ int main(void)
             cmocka_unit_test(helpers_that_touch_pages_come_first),
             cmocka_unit_test(a_start_begins_before_it_is_reported),
             cmocka_unit_test(a_start_needs_what_it_touches),
+            cmocka_unit_test(a_script_needs_what_its_program_touches),
             cmocka_unit_test(a_start_needs_the_metadata_of_control_starts),
             cmocka_unit_test(metadata_needs_an_observed_start),
             cmocka_unit_test(limits_of_a_merger),
