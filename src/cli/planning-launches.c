@@ -30,9 +30,8 @@
  * does not need the range loses time: about half of the seek that a needed range saves. */
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
-/* The next start is a control start until one has counted, but not after this many sessions, older
- * ones counting less: the starts of an application may always coincide with those of others. */
-#define LAUNCH_CONTROL_SESSIONS 3.5
+/* With fewer sessions than this, older ones counting less, the next start is the second one. */
+#define LAUNCH_SECOND_SESSIONS 1.5
 
 /* The width of a bin of first use on a disk that seeks, at least, and the number of bins, at most.
  */
@@ -75,14 +74,13 @@ static usec_t choose_bin(const PackContent *c)
 /* Returns in how many boots the start is a control start once. The second start of an application
  * is always one, unless control sessions are switched off: the first one was recorded before there
  * was a set, and a control start shows what else the start reads, such as directories in which it
- * looks for names that do not exist. If its observation did not count, the next starts are control
- * starts, too. */
+ * looks for names that do not exist. */
 static uint32_t control_interval(const Planning *p, const ModelLaunch *l, const Benefit *benefit,
                                  usec_t now)
 {
-    bool lacks = !l->controlled && l->sessions < LAUNCH_CONTROL_SESSIONS;
+    bool second = !l->controlled && l->sessions < LAUNCH_SECOND_SESSIONS;
 
-    return lacks && p->benefits.control_interval > 0
+    return second && p->benefits.control_interval > 0
                    ? 1
                    : benefits_control_interval_of_launch(&p->benefits, benefit, now);
 }
