@@ -30,6 +30,12 @@ void model_metadata_done(ModelMetadata *d);
 /* Compares two ModelMetadata for qsort(): by uuid, then `assumed`, then application. */
 int model_compare_metadata(const void *a, const void *b);
 
+/* Compares two ModelUse for qsort(): by application, then file. */
+int model_compare_uses(const void *a, const void *b);
+
+/* Returns the application's use of the file, or NULL if it has none. */
+ModelUse *model_find_use(const ModelStage *s, uint32_t application, uint32_t file);
+
 /* Removes from a stage of `m` the applications whose sum of sessions has decayed to zero, with
  * their uses, and the metadata of applications that the stage does not have. `scratch` has room for
  * each application. */

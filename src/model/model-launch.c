@@ -329,28 +329,12 @@ static int predict_metadata(const ModelStage *s, const char *application, Predic
     return 0;
 }
 
-static int compare_uses(const void *a, const void *b)
-{
-    const ModelUse *x = a, *y = b;
-
-    if (x->application != y->application)
-        return x->application < y->application ? -1 : 1;
-    return x->file < y->file ? -1 : x->file > y->file;
-}
-
-static const ModelUse *find_use(const ModelStage *s, uint32_t application, uint32_t file)
-{
-    const ModelUse key = {.application = application, .file = file};
-
-    return s->n_uses == 0 ? NULL : bsearch(&key, s->uses, s->n_uses, sizeof(key), compare_uses);
-}
-
 /* Lists in ret[] the programs that a script executes: the applications whose executables its starts
  * read in at least half of the sessions. Returns their number, at most n_max. An application is a
  * script if its own file was not touched, because its interpreter does not map it. */
 static size_t list_executed(const ModelStage *s, uint32_t application, uint32_t *ret, size_t n_max)
 {
-    const ModelUse *own = find_use(s, application, s->applications[application].file);
+    const ModelUse *own = model_find_use(s, application, s->applications[application].file);
     size_t n = 0;
 
     if (!own || own->touched)
@@ -381,7 +365,7 @@ static const ModelResidency *find_touched(const ModelStage *s, const ModelUse *u
     uint64_t most = 0;
 
     for (size_t i = 0; !u->touched && i < n; i++) {
-        const ModelUse *v = find_use(s, executed[i], u->file);
+        const ModelUse *v = model_find_use(s, executed[i], u->file);
         uint64_t bytes = v && v->touched ? needed_bytes(v->touched, 1, 0) : 0;
 
         if (bytes > most) {

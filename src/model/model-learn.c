@@ -76,15 +76,6 @@ static int compare_names(const void *a, const void *b)
     return c != 0 ? c : x->trace_file < y->trace_file ? -1 : 1;
 }
 
-static int compare_uses(const void *a, const void *b)
-{
-    const ModelUse *x = a, *y = b;
-
-    if (x->application != y->application)
-        return x->application < y->application ? -1 : 1;
-    return x->file < y->file ? -1 : x->file > y->file;
-}
-
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -210,14 +201,6 @@ static void unite_uses(ModelUse *u, const ModelUse *v)
     u->launched = v->launched;
 }
 
-static ModelUse *find_use(const ModelStage *s, uint32_t application, uint32_t file)
-{
-    const ModelUse key = {.application = application, .file = file};
-
-    return s->n_uses == 0 ? NULL
-                          : bsearch(&key, s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
-}
-
 /* Learns which pages starts of applications touched. Leaves out files that no start opened: another
  * process may have opened them before, or the application loaded them later. */
 static int learn_touched(const Trace *t, const uint32_t *where, const uint32_t *applications,
@@ -225,7 +208,7 @@ static int learn_touched(const Trace *t, const uint32_t *where, const uint32_t *
 {
     for (size_t i = 0; i < t->n_touched; i++) {
         const TraceTouched *x = &t->touched[i];
-        ModelUse *u = find_use(s, applications[x->application], where[x->file]);
+        ModelUse *u = model_find_use(s, applications[x->application], where[x->file]);
 
         /* Two rows of the trace can be one file of the model: the first one counts. */
         if (!u || u->touched || decayed_sum_is_zero(u->launched))
@@ -265,9 +248,9 @@ static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, Deca
         if (launches_observed(launches, (uint32_t)i))
             s->applications[i].launched = one;
     if (s->n_uses > 0)
-        qsort(s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
+        qsort(s->uses, s->n_uses, sizeof(ModelUse), model_compare_uses);
     for (size_t i = 0; i < s->n_uses; i++)
-        if (n == 0 || compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
+        if (n == 0 || model_compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
             s->uses[n++] = s->uses[i];
         else
             unite_uses(&s->uses[n - 1], &s->uses[i]);

@@ -32,15 +32,6 @@ static int compare_stage_files(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int compare_uses(const void *a, const void *b)
-{
-    const ModelUse *x = a, *y = b;
-
-    if (x->application != y->application)
-        return x->application < y->application ? -1 : 1;
-    return x->file < y->file ? -1 : x->file > y->file;
-}
-
 typedef struct RankedApplication {
     ModelApplication application;
     uint32_t old;
@@ -93,7 +84,7 @@ static int move_applications(ModelStage *s, const uint32_t *where)
     }
     s->n_uses = n_uses;
     if (n_uses > 0)
-        qsort(s->uses, n_uses, sizeof(*s->uses), compare_uses);
+        qsort(s->uses, n_uses, sizeof(*s->uses), model_compare_uses);
     return 0;
 }
 

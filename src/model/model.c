@@ -97,6 +97,23 @@ uint32_t model_find_file(const Model *m, const char *path)
     return MODEL_NONE;
 }
 
+int model_compare_uses(const void *a, const void *b)
+{
+    const ModelUse *x = a, *y = b;
+
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+ModelUse *model_find_use(const ModelStage *s, uint32_t application, uint32_t file)
+{
+    const ModelUse key = {.application = application, .file = file};
+
+    return s->n_uses == 0 ? NULL
+                          : bsearch(&key, s->uses, s->n_uses, sizeof(key), model_compare_uses);
+}
+
 double model_sessions(const Model *m, const ModelStage *s, usec_t now_realtime)
 {
     usec_t now = now_realtime > model_wall_clock(m) ? now_realtime - (usec_t)m->clock_offset_usec

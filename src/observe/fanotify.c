@@ -26,7 +26,7 @@
 #define DESCRIPTORS_READ_MAX   256U
 #define DESCRIPTORS_READ_SHARE 4U /* of the descriptors that the process may have */
 
-/* With so many watches, a new one takes the place of a filesystem that is not mounted any more. A
+/* From this number of watches on, a new one replaces that of a filesystem that is not mounted. A
  * user who mounts one image after the other must not make the list of watches long. */
 #define WATCHES_FEW 64U
 

@@ -30,6 +30,7 @@ bool thread_try_join(pthread_t thread, usec_t timeout)
 {
     struct timespec deadline = timespec_of(timeout), now = {0};
 
+    /* The wait ends by the clock of the kernel, so the time must not come from a test. */
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     deadline.tv_sec += now.tv_sec + (deadline.tv_nsec + now.tv_nsec) / NSEC_PER_SEC;
     deadline.tv_nsec = (deadline.tv_nsec + now.tv_nsec) % NSEC_PER_SEC;

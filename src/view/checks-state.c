@@ -78,13 +78,13 @@ static void check_harm(Checks *checks, const Benefits *b)
 {
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         if (benefits_is_kept_on(b, s))
-            checks_add(checks, "benefit", CHECK_PROBLEM, "it takes longer than without headstart",
-                       s == STAGE_BOOT
-                               ? "remove BootPolicy= from headstart.conf, then headstart plan"
-                               : "remove LoginPolicy= from headstart.conf, then headstart "
-                                 "plan",
-                       "replay makes each %s at least %.0f %% longer and is on", stage_to_string(s),
-                       -100 * b->stages[s].evidence.saved_high);
+            checks_add(
+                    checks, "benefit", CHECK_PROBLEM, "it takes longer than without headstart",
+                    s == STAGE_BOOT
+                            ? "remove BootPolicy= from headstart.conf if it is there, then headstart plan"
+                            : "remove LoginPolicy= from headstart.conf if it is there, then headstart plan",
+                    "replay makes each %s at least %.0f %% longer and is on", stage_to_string(s),
+                    -100 * b->stages[s].evidence.saved_high);
         else if (b->stages[s].harmful)
             checks_add(checks, "benefit", CHECK_NOTE, "it is not replayed", HARM_REMEDY,
                        "replay made each %s at least %.0f %% longer and is switched off",

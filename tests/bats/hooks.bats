@@ -65,7 +65,7 @@ told() {
     rm "$HS_STATE/refresh-wanted"
     run -0 "$HS_TMP/libexec/hook" packages
     [ -e "$HS_STATE/refresh-wanted" ]
-    # A request that cannot be written keeps the timer from nothing.
+    # If the request cannot be written, the hook still restarts the timer.
     rm "$HS_STATE/refresh-wanted" "$HS_TMP/told"
     mkdir "$HS_STATE/refresh-wanted"
     run -0 on_systemd "$HS_TMP/libexec/hook" packages

@@ -114,19 +114,25 @@ static inline void touch_opened(Trace *t, uint32_t application, const char *page
     }
 }
 
-/* Starts every application of the session at 0.5 s. Each has touched these pages of each file that
- * it opened. */
-static inline void touch(Trace *t, const char *pages)
+/* Starts every application of the session at 0.5 s. */
+static inline void start_all(Trace *t)
 {
-    for (uint32_t i = 0; i < t->n_applications; i++) {
+    for (uint32_t i = 0; i < t->n_applications; i++)
         assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){.application = i,
                                                                 .pid = 10 + i,
                                                                 .uid = 1000,
                                                                 .start = 500 * USEC_PER_MSEC,
                                                                 .end = USEC_INFINITY}),
                          0);
+}
+
+/* Starts every application of the session at 0.5 s. Each has touched these pages of each file that
+ * it opened. */
+static inline void touch(Trace *t, const char *pages)
+{
+    start_all(t);
+    for (uint32_t i = 0; i < t->n_applications; i++)
         touch_opened(t, i, pages);
-    }
     assert_int_equal(trace_validate(t), 0);
 }
 

@@ -1067,8 +1067,7 @@ static void a_start_needs_what_it_touches(void **state)
             assert_null(portable->stages[i].uses[k].touched);
 }
 
-/* The script A executes B, which touches pages 1 and 2 of x and of y. A itself has touched nothing.
- */
+/* The script A executes B, which touches pages 1 and 2 of x. A itself has touched nothing. */
 static void a_script_needs_what_its_program_touches(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *sum = NULL;
@@ -1078,13 +1077,7 @@ static void a_script_needs_what_its_program_touches(void **state)
                        NULL);
     size_t n;
 
-    for (uint32_t i = 0; i < t->n_applications; i++)
-        assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){.application = i,
-                                                                .pid = 10 + i,
-                                                                .uid = 1000,
-                                                                .start = 500 * USEC_PER_MSEC,
-                                                                .end = USEC_INFINITY}),
-                         0);
+    start_all(t);
     touch_opened(t, 1, "1-3");
     learn(&m, t);
     assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
