@@ -182,11 +182,16 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         r = model_predict_file(sum, &s->files[i], model_best_residency(&s->files[i]),
                                -expm1(l[s->files[i].file]),
                                decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
-    for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
-        if (!s->metadata[i].application &&
-            (!s->metadata[i].assumed || !is_observed(s, s->metadata[i].uuid)))
-            r = model_predict_metadata(&s->metadata[i], &p->metadata, &p->n_metadata,
-                                       &p->allocated_metadata);
+    for (size_t i = 0; r >= 0 && i < s->n_metadata; i++) {
+        const ModelMetadata *d = &s->metadata[i];
+
+        if (d->application)
+            continue;
+        if (d->assumed && is_observed(s, d->uuid))
+            r = model_predict_metadata(d, &p->assumed, &p->n_assumed, &p->allocated_assumed);
+        else
+            r = model_predict_metadata(d, &p->metadata, &p->n_metadata, &p->allocated_metadata);
+    }
     if (r < 0)
         return r;
     *ret = TAKE_PTR(p);

@@ -18,10 +18,13 @@ Prediction *prediction_free(Prediction *p)
         file_done(&p->files[i]);
     for (size_t i = 0; i < p->n_metadata; i++)
         free(p->metadata[i].uuid);
+    for (size_t i = 0; i < p->n_assumed; i++)
+        free(p->assumed[i].uuid);
     for (size_t i = 0; i < p->n_seen; i++)
         free(p->seen[i].uuid);
     free(p->files);
     free(p->metadata);
+    free(p->assumed);
     free(p->seen);
     free(p);
     return NULL;
@@ -143,10 +146,13 @@ static bool has_observed_metadata(const Prediction *p)
 int prediction_append(Prediction *p, Prediction *more, usec_t after)
 {
     bool known = has_observed_metadata(p), more_known = has_observed_metadata(more);
+    bool partly_known = known != more_known && more->n_files > 0;
+    Prediction *observed = known ? p : more;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + more->n_files,
                    sizeof(PredictedFile)) < 0 ||
-        grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + more->n_metadata,
+        grow_array(&p->metadata, &p->allocated_metadata,
+                   p->n_metadata + more->n_metadata + observed->n_assumed,
                    sizeof(PredictedMetadata)) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < p->n_files && more_known && !known; i++)
@@ -160,6 +166,10 @@ int prediction_append(Prediction *p, Prediction *more, usec_t after)
     }
     for (size_t i = 0; i < more->n_metadata; i++)
         p->metadata[p->n_metadata++] = more->metadata[i];
+    for (size_t i = 0; partly_known && i < observed->n_assumed; i++)
+        p->metadata[p->n_metadata++] = observed->assumed[i];
+    if (partly_known)
+        observed->n_assumed = 0;
     /* Both stages together are ready when the second one is. A boot that the login ended has no
      * time of its own, but it lasted until `after`. */
     p->stalled = more->ready > 0 ? p->stalled + more->stalled : 0;

@@ -38,6 +38,9 @@ typedef struct Prediction {
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */
     size_t n_metadata, allocated_metadata;
+    PredictedMetadata *assumed; /* metadata of replayed sessions, of filesystems of which `metadata`
+                                   has what was observed. prediction_append() may add it */
+    size_t n_assumed, allocated_assumed;
     PredictedMetadata *seen; /* of a start: metadata that any session has read, of filesystems of
                                 which no control start shows the metadata. If a filesystem is
                                 listed, the start needs no other metadata of it */
@@ -66,6 +69,7 @@ uint64_t prediction_likely_bytes(const Prediction *p, const char *path, Range ra
  * sum is ready when `more` is, and the stalls of both are added. Otherwise both times become
  * unknown (0). A file that is in both predictions is in the result twice: the planner unites the
  * two when it locates the file. If only one of the two has metadata that is not assumed,
- * `metadata_unknown` is set in the files of the other. `more` loses its files and metadata. Returns
- * 0, or -ENOMEM with both predictions unchanged. */
+ * `metadata_unknown` is set in the files of the other, and `metadata` also gets the `assumed`
+ * metadata of the one: a replay of the first stage may have read the metadata of both. `more` loses
+ * its files and metadata. Returns 0, or -ENOMEM with both predictions unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

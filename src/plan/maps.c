@@ -84,3 +84,17 @@ int maps_union(const PredictedRange *a, size_t n_a, const PredictedRange *b, siz
     *ret_n = k;
     return 0;
 }
+
+int maps_flatten(const PredictedRange *maps, size_t n, PredictedRange **ret, size_t *ret_n)
+{
+    _cleanup_free_ PredictedRange *low = NULL, *high = NULL;
+    size_t n_low, n_high;
+    int r;
+
+    if (n <= 1)
+        return maps_clip(maps, n, UINT64_MAX, ret, ret_n);
+    r = maps_flatten(maps, n / 2, &low, &n_low);
+    if (r >= 0)
+        r = maps_flatten(maps + n / 2, n - n / 2, &high, &n_high);
+    return r < 0 ? r : maps_union(low, n_low, high, n_high, ret, ret_n);
+}

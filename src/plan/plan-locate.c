@@ -394,38 +394,41 @@ static int locate_volumes(Locator *x, const Prediction *p)
     return 0;
 }
 
-static int compare_metadata(const void *a, const void *b)
+static int compare_volumes(const void *a, const void *b)
 {
     const LocatedMetadata *x = a, *y = b;
 
-    if (x->volume != y->volume)
-        return x->volume < y->volume ? -1 : 1;
-    return x->range.offset < y->range.offset ? -1 : x->range.offset > y->range.offset;
+    return (x->volume > y->volume) - (x->volume < y->volume);
 }
 
-/* Shortens or drops ranges that overlap an earlier one. The range that begins first keeps its
- * length and probability. */
-static void make_disjoint(LocatedPlan *l)
+/* Makes the metadata disjoint. Metadata that one session in ten has read may overlap metadata that
+ * each of them has read, so the highest probability counts. Returns 0 or -ENOMEM. */
+static int make_disjoint(Locator *x)
 {
-    size_t n = 0;
+    LocatedPlan *l = x->l;
+    _cleanup_free_ LocatedMetadata *all = TAKE_PTR(l->metadata);
+    _cleanup_free_ PredictedRange *ranges = calloc(l->n_metadata + 1, sizeof(PredictedRange));
+    size_t n_all = l->n_metadata, i = 0;
 
-    for (size_t i = 0; i < l->n_metadata; i++) {
-        LocatedMetadata m = l->metadata[i];
-        const LocatedMetadata *last = n > 0 ? &l->metadata[n - 1] : NULL;
-        uint64_t last_end =
-                last && last->volume == m.volume ? last->range.offset + last->range.length : 0;
+    l->n_metadata = l->allocated_metadata = 0;
+    if (!ranges)
+        return -ENOMEM;
+    if (n_all > 1)
+        qsort(all, n_all, sizeof(LocatedMetadata), compare_volumes);
+    while (i < n_all) {
+        _cleanup_free_ PredictedRange *disjoint = NULL;
+        uint32_t volume = all[i].volume;
+        size_t n = 0, n_disjoint;
 
-        if (last_end > m.range.offset) {
-            uint64_t over = last_end - m.range.offset;
-
-            if (over >= m.range.length)
-                continue;
-            m.range.offset += over;
-            m.range.length -= over;
-        }
-        l->metadata[n++] = m;
+        for (; i < n_all && all[i].volume == volume; i++)
+            ranges[n++] = all[i].range;
+        if (maps_flatten(ranges, n, &disjoint, &n_disjoint) < 0)
+            return -ENOMEM;
+        for (size_t k = 0; k < n_disjoint; k++)
+            if (add_metadata(x, volume, disjoint[k]) < 0)
+                return -ENOMEM;
     }
-    l->n_metadata = n;
+    return 0;
 }
 
 static int derive_metadata(Locator *x)
@@ -444,11 +447,7 @@ static int derive_metadata(Locator *x)
                 return -ENOMEM;
         x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }
-    /* Derived ranges were appended to the known ones and may overlap them. */
-    if (x->l->n_metadata > 1)
-        qsort(x->l->metadata, x->l->n_metadata, sizeof(LocatedMetadata), compare_metadata);
-    make_disjoint(x->l);
-    return 0;
+    return make_disjoint(x);
 }
 
 static void locator_done(Locator *x)

@@ -230,11 +230,14 @@ static inline double page_chance(const Prediction *p, const char *path, uint64_t
     return 0;
 }
 
+/* Returns the highest probability with which that page of the device is read. */
 static inline double metadata_chance(const Prediction *p, uint64_t page)
 {
+    double most = 0;
+
     for (size_t i = 0; i < p->n_metadata; i++)
         if (p->metadata[i].range.offset <= page * PAGE &&
             page * PAGE < p->metadata[i].range.offset + p->metadata[i].range.length)
-            return p->metadata[i].range.probability;
-    return 0;
+            most = MAX(most, p->metadata[i].range.probability);
+    return most;
 }

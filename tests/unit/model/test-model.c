@@ -342,6 +342,33 @@ static void files_without_observed_metadata_are_marked(void **state)
     }
 }
 
+/* The replay of a boot with an automatic login also reads the metadata of the login. The later
+ * logins read none of it, but the boots do. */
+static void metadata_of_the_login_is_read_in_the_boot(void **state)
+{
+    for (int k = 0; k < 2; k++) {
+        _cleanup_model_ Model *m = model_new(H);
+        _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", "0-2"));
+        learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>y", "4-6"));
+        for (unsigned i = 1; i <= 9; i++) {
+            learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, TRACE_REPLAYED, "A>x", "0-2,4-6"));
+            learn(&m, session(STAGE_LOGIN, 1000, T0 + i, TRACE_REPLAYED, "A>y", "8-9"));
+        }
+        if (k)
+            learn(&m, session(STAGE_LOGIN, 1000, T0 + 10, TRACE_CONTROL, "A>y", "4-5"));
+        boot = predict(m, STAGE_BOOT, UID_INVALID);
+        assert_near(metadata_chance(boot, 4), 0);
+        login = predict(m, STAGE_LOGIN, 1000);
+        assert_near(metadata_chance(login, 4), k ? 1 : 0.1);
+        assert_int_equal(prediction_append(boot, login, 0), 0);
+        assert_near(metadata_chance(boot, 4), 1);
+        assert_near(metadata_chance(boot, 5), k ? 0 : 1);
+        assert_near(metadata_chance(boot, 8), k ? 0 : 0.9);
+    }
+}
+
 /* Programs that the boot has started read their executables while an automatic login begins. */
 static void an_automatic_login_needs_the_running_programs(void **state)
 {
@@ -1358,6 +1385,7 @@ int main(void)
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
             cmocka_unit_test(metadata_is_assumed_until_it_is_observed),
             cmocka_unit_test(files_without_observed_metadata_are_marked),
+            cmocka_unit_test(metadata_of_the_login_is_read_in_the_boot),
             cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(exact_ranges_come_before_others),

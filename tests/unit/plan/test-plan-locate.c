@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests the limit on the extents of all files of a plan (plan/plan-locate.c). */
+/* Tests the limit on the extents of all files of a plan, and metadata that overlaps
+ * (plan/plan-locate.c). */
 
 #include "model/ownership.h"
 #include "plan/plan.h"
 #include "util/root-util.h"
+
+#include <sys/sysmacros.h>
 
 /* The limit that is tested: the extents of all files together. */
 #define LIMIT 1000000U
@@ -78,10 +81,45 @@ static void extents_of_all_files_have_a_limit(void **state)
     assert_int_equal(without, N_FILES - LIMIT / EXTENTS_PER_FILE_MAX);
 }
 
+/* Metadata that is in two lists of the model has the higher of the two probabilities. */
+static void overlapping_metadata_has_the_highest_probability(void **state)
+{
+    static const struct {
+        unsigned begin, end; /* in pages */
+        double probability;
+    } expected[] = {{0, 2, 0.1}, {2, 5, 1}, {5, 8, 0.5}, {8, 9, 0.1}};
+    char slash[] = "/", type[] = "xfs", uuid[] = "0b36d643-d1a8-4c00-8000-000000000001";
+    PredictedMetadata metadata[] = {
+            {uuid, {0, 9 * 4096, 0.1}, .assumed = true},
+            {uuid, {2 * 4096, 3 * 4096, 1}, .assumed = false},
+            {uuid, {4 * 4096, 4 * 4096, 0.5}, .assumed = false},
+            {uuid, {5 * 4096, 0, 1}, .assumed = false},
+    };
+    Prediction p = {.stage = STAGE_BOOT, .metadata = metadata, .n_metadata = ELEMENTSOF(metadata)};
+    Volume volume = {.mountpoint = slash,
+                     .target = root.path,
+                     .fstype = type,
+                     .uuid = uuid,
+                     .block_dev = makedev(8, 1)};
+    VolumeTable volumes = {.volumes = &volume, .n = 1};
+    _cleanup_located_plan_ LocatedPlan *l = NULL;
+
+    assert_int_equal(plan_locate(&p, root.path, &volumes, geteuid(), USEC_INFINITY, &l), 0);
+    assert_int_equal(l->n_metadata, ELEMENTSOF(expected));
+    for (size_t i = 0; i < l->n_metadata; i++) {
+        const PredictedRange *r = &l->metadata[i].range;
+
+        assert_int_equal(r->offset, expected[i].begin * 4096);
+        assert_int_equal(r->length, (expected[i].end - expected[i].begin) * 4096);
+        assert_float_equal(r->probability, expected[i].probability, 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(extents_of_all_files_have_a_limit),
+            cmocka_unit_test(overlapping_metadata_has_the_highest_probability),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);
