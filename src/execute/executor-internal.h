@@ -29,8 +29,9 @@
  *                               no lock
  *   io_class, beside (atomic)   any caller                     workers, before each operation
  *
- *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
- *   Worker, its ring and its scratch buffer belong to one thread. */
+ *   The condition `opened` is signalled when queues[].busy_opens becomes 0 (data waits for it), and
+ *   when no metadata is left to begin (Worker.opens_only waits for it). A Worker, its ring and its
+ *   scratch buffer belong to one thread. */
 
 #include "execute/executor.h"
 
@@ -142,8 +143,9 @@ typedef struct Worker {
     uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
                       sweep */
     IoClass io_class;
-    bool sweeps; /* the operations are in the order of place, or of need and place */
-    bool alone;  /* no other worker takes operations of the stream */
+    bool sweeps;     /* the operations are in the order of place, or of need and place */
+    bool alone;      /* no other worker takes operations of the stream */
+    bool opens_only; /* Stream.n_openers */
     bool started;
     bool failed; /* a chunk could not be read */
 } Worker;

@@ -293,6 +293,16 @@ static bool leaves_out(Replay *x, const Chunk *c, uint64_t length)
             (c->file != CHUNK_OF_DEVICE && is_unneeded(x, c->file, length)));
 }
 
+/* Counts a range that is left out as begun. `found`: its file could be opened. */
+static void note_left_out(Replay *x, uint32_t file, bool found, uint64_t length)
+{
+    lock(x);
+    x->files[file].left--;
+    x->result.n_data += found;
+    x->result.resident_bytes += found ? length : 0;
+    unlock(x);
+}
+
 /* Returns how many resident pages the range of the file has. */
 static uint64_t count_resident(int fd, uint64_t offset, uint64_t length)
 {
@@ -319,13 +329,8 @@ void survey_range(Worker *w, const Operation *op)
             need = count_resident(fd, offset, length) > 0 ? NEED_PARTS : NEED_WHOLE;
     }
     x->needs[op->index] = need;
-    lock(x);
-    if (need == NEED_NONE) {
-        x->files[index].left--;
-        x->result.n_data += fd >= 0;
-        x->result.resident_bytes += fd >= 0 ? length : 0;
-    }
-    unlock(x);
+    if (need == NEED_NONE)
+        note_left_out(x, index, fd >= 0, length);
     if (fd >= 0)
         release_file(x, index);
 }
@@ -428,14 +433,24 @@ void execute_run(Worker *w, const Operation *operations, size_t n)
     follow_head(w, &operations[0]);
     for (size_t i = 0; i < n; i++) {
         uint32_t file = le32toh(x->pack->data[operations[i].index].file);
-        int fd = acquire_file(w, &operations[i], file);
+        Chunk c = {.file = file};
+        uint64_t length;
 
-        if (fd < 0)
+        operation_range(x->pack, &operations[i], &c.offset, &length);
+        if (x->options.skip_resident)
+            examine_file(w, &operations[i], file);
+        c.fd = acquire_file(w, &operations[i], file);
+        if (c.fd < 0)
             continue;
+        c.length = (uint32_t)length;
+        if (leaves_out(x, &c, length)) {
+            note_left_out(x, file, true, length);
+            release_file(x, file);
+            continue;
+        }
         parts[m] = (RunPart){&operations[i], file};
-        joined[m].fd = fd;
-        operation_range(x->pack, &operations[i], &joined[m].offset, &joined[m].length);
-        bytes += joined[m++].length;
+        joined[m++] = (JoinedPart){c.fd, c.offset, length};
+        bytes += length;
     }
     if (m > 0) {
         make_room(w, bytes);

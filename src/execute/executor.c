@@ -66,6 +66,19 @@ static size_t cut_run(const Replay *x, const Operation *operations, size_t n)
     return MAX(i, (size_t)1);
 }
 
+/* Returns true if one request may read several ranges. A recheck, a survey and `wait` examine each
+ * range alone. */
+static bool takes_runs(const Replay *x)
+{
+    return !x->recheck_until && !x->options.wait && (x->leg == LEG_NONE || x->leg == LEG_DATA);
+}
+
+/* Returns true if the next operation of the leg is of that kind. Called with the lock held. */
+static bool is_next(const Replay *x, const StreamQueue *q, OperationKind kind)
+{
+    return q->next < q->leg && x->list.operations[q->next].kind == kind;
+}
+
 /* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
  * Returns their number; 0 if there is none left. */
 static size_t next_operations(Worker *w, Operation *ret)
@@ -78,22 +91,28 @@ static size_t next_operations(Worker *w, Operation *ret)
     /* q->next is read again after each wait, because the order may have changed. */
     if (x->recheck_until && clock_now(CLOCK_MONOTONIC) > x->recheck_until)
         q->next = q->end;
-    while (q->next < q->leg && x->list.operations[q->next].kind == OPERATION_DATA &&
-           q->busy_opens > 0)
+    while (w->opens_only && is_next(x, q, OPERATION_METADATA))
+        pthread_cond_wait(&x->opened, &x->lock);
+    if (w->opens_only && !is_next(x, q, OPERATION_OPEN)) {
+        unlock(x);
+        return 0;
+    }
+    while (is_next(x, q, OPERATION_DATA) && q->busy_opens > 0)
         pthread_cond_wait(&x->opened, &x->lock);
     if (q->next < q->leg) {
         const Operation *first = &x->list.operations[q->next];
 
-        n = x->recheck_until || x->options.wait || (x->options.skip_resident && x->leg != LEG_DATA)
-                    ? 1
-                    : operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
-                                     x->mounted.volumes[first->volume].chunk_bytes);
+        n = takes_runs(x) ? operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
+                                           x->mounted.volumes[first->volume].chunk_bytes)
+                          : 1;
         n = x->leg == LEG_DATA ? cut_run(x, first, n) : n;
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
         w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
         q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
         note_reading(x, ret, n);
+        if (ret->kind == OPERATION_METADATA && !is_next(x, q, OPERATION_METADATA))
+            pthread_cond_broadcast(&x->opened);
     }
     unlock(x);
     return n;
@@ -140,6 +159,13 @@ static unsigned workers_of(const Stream *s, uint32_t descriptors)
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
 }
 
+/* Returns the number of further workers that only open files. Each has the descriptors of a path
+ * and of a file open. A recheck opens nothing. */
+static unsigned openers_of(const Replay *x, const Stream *s, uint32_t descriptors, unsigned most)
+{
+    return most == 1 || x->recheck_until ? 0 : MIN(s->n_openers, descriptors / 8);
+}
+
 /* Sets the window and the longest run of a worker, one of `of_queue` of the stream. Half of its
  * `descriptors` are for chunks in flight, because each holds one; the others are for the path and
  * the files of a run, which are open at the same time. Returns 0 or -ENOMEM. */
@@ -167,24 +193,32 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
 static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
 {
     size_t n = 0, n_queues = x->list.n_streams, at = 0;
+    uint32_t of_openers = 0, of_worker;
     Worker *workers;
     bool failed = false;
     int r = 0;
 
-    for (size_t i = 0; i < n_queues; i++)
+    for (size_t i = 0; i < n_queues; i++) {
         n += MIN(workers_of(&x->list.streams[i], descriptors), most);
+        of_openers += 2 * openers_of(x, &x->list.streams[i], descriptors, most);
+    }
+    of_worker = (descriptors - MIN(descriptors / 2, of_openers)) / MAX((uint32_t)n, 1U);
+    n += of_openers / 2;
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
     for (size_t i = 0; i < n_queues; i++) {
-        unsigned of_queue = MIN(workers_of(&x->list.streams[i], descriptors), most);
+        const Stream *s = &x->list.streams[i];
+        unsigned of_queue = MIN(workers_of(s, descriptors), most);
+        unsigned all = of_queue + openers_of(x, s, descriptors, most);
 
-        for (unsigned j = 0; j < of_queue && r >= 0; j++) {
+        for (unsigned j = 0; j < all && r >= 0; j++) {
             Worker *w = &workers[at++];
 
             w->replay = x;
             w->stream_queue = &x->queues[i];
-            r = worker_prepare(w, of_queue, descriptors / MAX((uint32_t)n, 1U));
+            w->opens_only = j >= of_queue;
+            r = worker_prepare(w, of_queue, of_worker);
         }
     }
     /* The leader is worker 0. It also does the work of threads that cannot be started. */
@@ -241,6 +275,7 @@ static void drop_queues(Replay *x)
             x->result.n_skipped[REPLAY_SKIP_STOPPED] += count_left(x, q);
         q->next = q->leg = q->end;
     }
+    pthread_cond_broadcast(&x->opened);
 }
 
 /* Queues all operations, none of them begun. */

@@ -254,6 +254,16 @@ static unsigned workers_of_volume(const PackVolume *s, const VolumeFacts *f, Dev
     return replays_metadata(s, f) ? MIN(n, WORKERS_CACHED) : n;
 }
 
+/* Sets the further workers of a stream whose operations are sorted. */
+static void set_openers(const Pack *p, const VolumeFacts *facts, const Operation *operations,
+                        Stream *s)
+{
+    for (size_t i = s->first; i < s->first + s->n && s->n_workers == 1; i++)
+        if (operations[i].kind == OPERATION_OPEN &&
+            !replays_metadata(&p->volumes[operations[i].volume], &facts[operations[i].volume]))
+            s->n_openers = OPERATION_OPENERS;
+}
+
 /* Returns the class for a disk that holds several filesystems: the one of their classes with fewer
  * workers. */
 static DeviceClass more_careful(DeviceClass a, DeviceClass b)
@@ -309,6 +319,7 @@ void operations_beside_application(OperationList *l, const Pack *p, const char *
     for (size_t i = 0; i < l->n_streams; i++)
         if (l->streams[i].n_workers == 1) {
             l->streams[i].n_workers = OPERATION_WORKERS_BESIDE;
+            l->streams[i].n_openers = 0;
             l->streams[i].beside = true;
             move_first(&l->streams[i], l->operations, p, file);
         }
@@ -394,6 +405,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
         r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);
         if (r < 0)
             return r;
+        set_openers(p, facts, l.operations, s);
     }
     *ret = l;
     l = (OperationList){0};

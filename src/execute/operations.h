@@ -37,7 +37,8 @@ typedef struct Stream {
     size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
     DeviceClass device_class;
-    unsigned n_workers;    /* 1: one ordered stream */
+    unsigned n_workers; /* 1: one ordered stream */
+    unsigned n_openers; /* further workers, which only open files whose opens read from the disk */
     uint64_t window_bytes; /* of all its workers together */
     uint32_t window_requests;
     uint64_t beside_bytes; /* the same limits while others read from the disk */
@@ -92,6 +93,12 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
 
 /* The number of workers of a disk that seeks, next to an application that starts. */
 #define OPERATION_WORKERS_BESIDE 8U
+
+/* The number of further workers of an ordered stream that open files. xfs and btrfs keep metadata
+ * in caches that only opens fill, so each open waits for the disk. A single worker has one request
+ * in flight, and the disk moves its head from one place to the next. Of several requests the disk
+ * serves the nearest one. */
+#define OPERATION_OPENERS 16U
 
 /* Adapts the list to an application that reads next to the replay.
  *

@@ -683,6 +683,26 @@ planned_in_bins() {
     session_stop
 }
 
+@test "launch: neighbouring files are read with one request, without those in memory" {
+    local i before all
+    for ((i = 100; i < 300; i++)); do head -c 4096 /dev/urandom >"$HS_MNT/data/b/f$i"; done
+    sync -f "$HS_MNT"
+    learned_starts
+    session_start
+    drop_caches
+    before=$(hs_reads)
+    launched_while '.n_replayed == 1 and .read_bytes > 0' as_user /bin/second nothing
+    [ $(($(hs_reads) - before)) -le 200 ]
+    all=$(jq .launch.read_bytes "$DUMP")
+    session_stop
+    session_start
+    drop_caches
+    cat "$HS_MNT"/data/b/f?*[02468] >/dev/null
+    launched_while ".n_replayed == 1 and .read_bytes > $((all - 700000)) and .read_bytes < $((all - 350000))" \
+        as_user /bin/second nothing
+    session_stop
+}
+
 # starts_in_memory N: starts the application for the N-th time, with its set in memory. The check
 # fails if a reclaimer has dropped a part of the set before this start.
 starts_in_memory() {

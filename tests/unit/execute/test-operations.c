@@ -368,14 +368,15 @@ static void test_legs(void **state _unused_)
     expect_legs(&p, "/none", "m0 m1 d1 d3 d0 d2 o0 o1 o2", "0 4");
 }
 
-/* More than two workers run only if opens read from the disk. */
+/* More than two workers run only if opens read from the disk. On a disk that seeks, one worker
+ * reads in order, and the others only open files. */
 static void test_workers(void **state _unused_)
 {
     const VolumeFacts no_device[1] = {{.mounted = true, .disk = 7}};
     Given two[2] = {one, one};
 
     for (int i = 0; i < 5; i++) {
-        _cleanup_operation_list_ OperationList l = {0};
+        _cleanup_operation_list_ OperationList l = {0}, seeks = {0};
         bool few = i == 0;
         Pack p;
 
@@ -391,6 +392,16 @@ static void test_workers(void **state _unused_)
         assert_int_equal(operations_from_pack(&p, i == 4 ? no_device : here, POLICY_IDLE, &l), 0);
         assert_int_equal(l.n_streams, 1);
         assert_true(few ? l.streams[0].n_workers == 2 : l.streams[0].n_workers > 2);
+        assert_int_equal(l.streams[0].n_openers, 0);
+
+        two[0].class = two[1].class = DEVICE_CLASS_HDD;
+        p = make(two, i == 3 ? 2 : 1);
+        assert_int_equal(operations_from_pack(&p, i == 4 ? no_device : here, POLICY_IDLE, &seeks),
+                         0);
+        assert_int_equal(seeks.streams[0].n_workers, 1);
+        assert_int_equal(seeks.streams[0].n_openers, few ? 0 : OPERATION_OPENERS);
+        operations_beside_application(&seeks, &p, "/none");
+        assert_int_equal(seeks.streams[0].n_openers, 0);
     }
 }
 
