@@ -42,6 +42,13 @@ bool opening_is_planned(const PackFile *f, const struct stat *st)
            timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);
 }
 
+static mode_t planned_type(const PackFile *f)
+{
+    uint16_t flags = le16toh(f->flags);
+
+    return flags & PACK_FILE_DIRECTORY ? S_IFDIR : flags & PACK_FILE_SYMLINK ? S_IFLNK : S_IFREG;
+}
+
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why)
 {
@@ -55,7 +62,7 @@ int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
         *ret_why = skip_of_errno(-r);
         return r;
     }
-    if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)) {
+    if ((st.st_mode & S_IFMT) != planned_type(f)) {
         *ret_why = REPLAY_SKIP_TYPE;
         return -EINVAL;
     }

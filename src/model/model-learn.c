@@ -312,7 +312,7 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
                 .first_use = time_of(msec, one),
         };
         s->n_files++;
-        if (m->files[i].directory)
+        if (m->files[i].directory || t->files[from[i]].looked_up)
             continue;
         r = learn_residency(t, &t->files[from[i]], o, one);
         if (r < 0)
@@ -405,12 +405,14 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
 
 /* Copies the accesses of the trace into a new array. An automatic login follows the boot at once.
  * Programs that the boot has started are still reading their executables then, which they have
- * opened in the boot. Therefore these executables count as opened at the start of such a login.
- * The caller frees *ret. Returns 0 or -ENOMEM. */
+ * opened in the boot. Therefore these executables count as opened at the start of such a login. So
+ * do files that were looked up: their metadata must be in memory. The caller frees *ret. Returns 0
+ * or -ENOMEM. */
 static int copy_accesses(const Trace *t, TraceAccess **ret, size_t *ret_n)
 {
     _cleanup_free_ bool *opened = calloc(t->n_files + 1, sizeof(bool));
-    TraceAccess *a = calloc(t->n_applications + t->n_accesses + 1, sizeof(TraceAccess));
+    TraceAccess *a =
+            calloc(t->n_applications + t->n_files + t->n_accesses + 1, sizeof(TraceAccess));
     size_t n = 0;
 
     if (!opened || !a) {
@@ -422,6 +424,9 @@ static int copy_accesses(const Trace *t, TraceAccess **ret, size_t *ret_n)
     for (size_t i = 0; i < t->n_applications && t->flags & TRACE_AUTOLOGIN; i++)
         if (!opened[t->applications[i].file])
             a[n++] = (TraceAccess){.file = t->applications[i].file, .application = (uint32_t)i};
+    for (size_t i = 0; i < t->n_files; i++)
+        if (t->files[i].looked_up && !opened[i])
+            a[n++] = (TraceAccess){.file = (uint32_t)i, .application = TRACE_NONE};
     for (size_t i = 0; i < t->n_accesses; i++)
         a[n++] = t->accesses[i];
     *ret = a;

@@ -146,9 +146,10 @@ static void write_metadata(Writer *w, const PredictedRange *m)
 
 static void write_file(Writer *w, const PackContentFile *f)
 {
-    uint16_t flags = (uint16_t)((f->directory ? PACK_FILE_DIRECTORY : 0) |
-                                (f->written_in_place ? PACK_FILE_VOLATILE : 0) |
-                                (f->touched ? PACK_FILE_TOUCHED : 0));
+    uint16_t flags =
+            (uint16_t)((f->directory ? PACK_FILE_DIRECTORY : 0) |
+                       (f->written_in_place ? PACK_FILE_VOLATILE : 0) |
+                       (f->touched ? PACK_FILE_TOUCHED : 0) | (f->symlink ? PACK_FILE_SYMLINK : 0));
 
     w->files[w->n_files++] = (PackFile){
             .inode = htole64(f->inode),

@@ -19,6 +19,7 @@ typedef struct PackContentFile {
     double probability;
     bool written_in_place; /* PACK_FILE_VOLATILE */
     bool touched;          /* PACK_FILE_TOUCHED */
+    bool symlink;          /* PACK_FILE_SYMLINK */
 } PackContentFile;
 
 typedef struct PackContentVolume {

@@ -172,7 +172,7 @@ static int check_data(Reader *x, const PackVolume *s)
 
         if (file < first_file || file - first_file >= n_files)
             return refuse(x, -EBADMSG, "data of a file of another filesystem");
-        if (le16toh(x->p.files[file].flags) & PACK_FILE_DIRECTORY)
+        if (le16toh(x->p.files[file].flags) & (PACK_FILE_DIRECTORY | PACK_FILE_SYMLINK))
             return refuse(x, -EBADMSG, "data of a directory");
         /* The size is at most INT64_MAX, so rounding up cannot overflow. */
         size = ALIGN_UP(le64toh(x->p.files[file].size), (uint64_t)PACK_PAGE_SIZE);

@@ -131,7 +131,8 @@ typedef enum PackFileFlags {
     PACK_FILE_VOLATILE = 1 << 1, /* written in place (a journal, a database): its identity is the
                                     inode alone */
     PACK_FILE_TOUCHED = 1 << 2,  /* the application itself touched the pages of its ranges */
-    PACK_FILE_FLAGS_ALL = (1 << 3) - 1,
+    PACK_FILE_SYMLINK = 1 << 3,  /* a symbolic link: only its inode is read */
+    PACK_FILE_FLAGS_ALL = (1 << 4) - 1,
 } PackFileFlags;
 
 typedef struct PackFile {

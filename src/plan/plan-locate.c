@@ -202,6 +202,7 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     LocatedFile f = {
             .volume = (uint32_t)(v - x->volumes->volumes),
             .directory = S_ISDIR(st->st_mode),
+            .symlink = S_ISLNK(st->st_mode),
             .of_root = st->st_uid == 0,
             .inode = st->st_ino,
             .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
@@ -244,14 +245,28 @@ typedef struct Found {
     struct stat st;
 } Found;
 
+/* Where the kernel keeps metadata in a cache of its own, sessions show which symlinks were looked
+ * up. A symlink has no maps. */
+static bool has_planned_type(const PredictedFile *p, const Volume *v, const struct stat *st)
+{
+    return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ||
+           (S_ISLNK(st->st_mode) && p->n_maps == 0 && strncmp(v->fstype, "ext", 3) != 0);
+}
+
+/* The mode of a symlink says that everybody may write, which nobody can. */
+static mode_t access_mode(const struct stat *st)
+{
+    return S_ISLNK(st->st_mode) ? S_IFLNK : st->st_mode;
+}
+
 /* Finds and opens a predicted path. Returns 0 if it was found: the caller closes ret->fd. Returns 1
  * if it is skipped: *skip is the reason. */
-static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *skip)
+static int find_file(const Locator *x, const PredictedFile *p, Found *ret, PlanSkip *skip)
 {
     _cleanup_close_ int fd = -EBADF;
     Found f = {.fd = -EBADF};
 
-    f.v = volume_of_path(x, path, &f.below);
+    f.v = volume_of_path(x, p->path, &f.below);
     /* Without a UUID a pack cannot name the filesystem. */
     if (!f.v || !f.v->uuid[0]) {
         *skip = PLAN_SKIP_FILESYSTEM;
@@ -261,13 +276,13 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
     fd = disk_open_beneath(volume_call_dev(f.v), x->fds[f.volume], f.below);
     if (fd < 0 || fstat(fd, &f.st) < 0)
         *skip = skip_of_errno(fd < 0 ? fd : -errno);
-    else if (!S_ISREG(f.st.st_mode) && !S_ISDIR(f.st.st_mode))
+    else if (!has_planned_type(p, f.v, &f.st))
         *skip = PLAN_SKIP_TYPE;
     /* No mount was crossed, so on btrfs a different device number means a subvolume inside this
      * one. */
     else if (f.st.st_dev != f.v->st_dev && strcmp(f.v->fstype, "btrfs") != 0)
         *skip = PLAN_SKIP_FILESYSTEM;
-    else if (!ownership_allows(f.st.st_uid, f.st.st_gid, f.st.st_mode, x->uid))
+    else if (!ownership_allows(f.st.st_uid, f.st.st_gid, access_mode(&f.st), x->uid))
         *skip = PLAN_SKIP_OWNER;
     else {
         f.fd = TAKE_FD(fd);
@@ -316,7 +331,7 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     LocatedFile *f;
     Found found;
     Inode *e;
-    int r = find_file(x, p->path, &found, skip);
+    int r = find_file(x, p, &found, skip);
 
     if (r != 0)
         return r;
@@ -327,7 +342,7 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     if (r < 0)
         return r;
     f = &x->l->files[e->file];
-    r = f->directory ? 0 : add_maps(x, p, fd, f, e);
+    r = f->directory || f->symlink ? 0 : add_maps(x, p, fd, f, e);
     if (r == -ENOMEM)
         return r;
     if (r < 0) { /* the file stays in the plan without data: opening it reads its metadata */

@@ -49,6 +49,7 @@ typedef struct LocatedFile {
     char *path; /* relative to the mount point of its volume; "." for the mount point itself */
     uint32_t volume;
     bool directory;
+    bool symlink; /* without maps: only its inode is read */
     bool of_root; /* root owns it */
     bool touched; /* PredictedFile.touched, of all its names */
     uint64_t inode;

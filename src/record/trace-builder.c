@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "observe/file-pages.h"
+#include "record/looked-up.h"
 #include "record/stage-metadata.h"
 #include "record/stage-select.h"
 #include "record/touched-rows.h"
@@ -561,6 +562,51 @@ static int add_accesses(TraceBuilder *b)
     return 0;
 }
 
+/* --- names that were looked up ---------------------------------------------------------------- */
+
+/* How long the search for these names may take. */
+#define LOOKED_UP_USEC (2 * USEC_PER_SEC)
+
+/* Returns the volume of which the file shows names that were looked up, or NULL. */
+static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)
+{
+    const VolumeTable *volumes = &b->o->volumes.table;
+
+    for (size_t i = 0; i < volumes->n; i++)
+        if (b->volumes[i].id == f->volume &&
+            b->volumes[i].metadata.source == METADATA_SOURCE_NONE &&
+            strncmp(volumes->volumes[i].fstype, "ext", 3) != 0)
+            return &volumes->volumes[i];
+    return NULL;
+}
+
+/* Searches the directories of the stage's files, each once. */
+static int add_looked_up(TraceBuilder *b)
+{
+    Trace *t = b->t;
+    size_t n_files = t->n_files, left = LOOKED_UP_MAX;
+    usec_t due = clock_now(CLOCK_MONOTONIC) + LOOKED_UP_USEC;
+    _cleanup_free_ bool *searched = calloc(t->n_paths + 1, sizeof(bool));
+    int r = 0;
+
+    if (!searched)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_files && left > 0 && r >= 0; i++) {
+        const TraceFile *f = &t->files[i];
+        uint32_t volume = f->volume, directory = f->directory ? f->path : t->paths[f->path].parent;
+        const Volume *v = searched[directory] ? NULL : volume_to_search(b, f);
+
+        searched[directory] = true;
+        if (!v)
+            continue;
+        if (stop_is_pending() || clock_now(CLOCK_MONOTONIC) >= due)
+            break;
+        give_way(b);
+        r = looked_up_add(t, directory, volume, v, b->root, &left);
+    }
+    return r;
+}
+
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret)
 {
     int r;
@@ -578,6 +624,8 @@ int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, 
     if (r >= 0)
         r = add_accesses(b);
     give_way(b);
+    if (r >= 0 && b->s->stage != STAGE_SESSION)
+        r = add_looked_up(b);
     if (r >= 0)
         r = add_metadata(b);
     give_way(b);

@@ -168,6 +168,27 @@ static void write_needed(JsonWriter *w, const Trace *t)
     json_writer_close(w, '}');
 }
 
+/* Writes which files were only looked up, on filesystems without a metadata source. */
+static void write_looked_up(JsonWriter *w, const Trace *t)
+{
+    size_t last = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < t->n_files; i++)
+        any = any || t->files[i].looked_up;
+    if (!any)
+        return;
+    json_writer_open(w, "looked_up", '{');
+    json_writer_open(w, "file_delta", '[');
+    for (size_t i = 0; i < t->n_files; i++)
+        if (t->files[i].looked_up) {
+            json_writer_add_u64(w, NULL, i - last);
+            last = i;
+        }
+    json_writer_close(w, ']');
+    json_writer_close(w, '}');
+}
+
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -231,6 +252,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     write_measurements(&w, t);
     write_touched(&w, t);
     write_needed(&w, t);
+    write_looked_up(&w, t);
     /* Most traces lack this member, because every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
@@ -605,6 +627,25 @@ static int read_needed(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_looked_up(Reader *r, struct json_object *o)
+{
+    int64_t file = 0;
+    JsonColumn c;
+
+    r->where = "looked_up";
+    if (!json_object_object_get_ex(o, "looked_up", NULL))
+        return 0;
+    CHECK(json_get_object(o, "looked_up", &o));
+    CHECK(json_get_column(&r->document, o, "file_delta", TRACE_FILES_MAX, &c));
+    for (size_t n = c.n; n > 0; n--) {
+        CHECK(step_index(&c, &file));
+        if ((size_t)file >= r->t->n_files)
+            return -EBADMSG;
+        r->t->files[file].looked_up = true;
+    }
+    return 0;
+}
+
 static int read_left_out(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"uid", "n_events", "n_files", "n_cut"};
@@ -704,6 +745,7 @@ static int read_all(Reader *r)
     CHECK(read_samples(r, o));
     CHECK(read_touched(r, o));
     CHECK(read_needed(r, o));
+    CHECK(read_looked_up(r, o));
     CHECK(read_left_out(r, o));
     CHECK(read_timing(r, o));
     r->where = "cross-references";

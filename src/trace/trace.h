@@ -72,6 +72,9 @@ typedef struct TraceFile {
     uint32_t path;   /* into paths */
     uint32_t volume; /* into volumes, or TRACE_NONE */
     bool directory;
+    bool looked_up; /* the stage looked the name up, but did not open the file; its type may be any.
+                       Only volumes without a metadata source have such files. They have no size
+                       and no ranges */
     uint64_t inode;
     uint64_t size_bytes;
     int64_t mtime_nsec; /* since the epoch; together with the size it identifies the version that

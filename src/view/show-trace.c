@@ -273,6 +273,7 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
             {NULL, "first_use_usec", CELL_TIMESPAN},
             {NULL, "application", CELL_PATH}, /* of the first access */
             {NULL, "n_accesses", CELL_COUNT},
+            {NULL, "looked_up", CELL_BOOLEAN}, /* and not opened */
             {NULL, "resident", CELL_JSON},
             {0},
     };
@@ -287,7 +288,7 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
                   f->volume == TRACE_NONE ? COUNT_UNKNOWN : (uint64_t)f->volume, f->inode,
                   f->size_bytes, uses[i].n ? uses[i].first : COUNT_UNKNOWN,
                   application_path(t, uses[i].application, application, sizeof(application)),
-                  (uint64_t)uses[i].n, ranges_to_json(&f->resident));
+                  (uint64_t)uses[i].n, (int)f->looked_up, ranges_to_json(&f->resident));
     }
     return s;
 }

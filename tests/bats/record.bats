@@ -190,6 +190,43 @@ applications_are_right() {
     done
 }
 
+# names_are_recorded_and_replayed: a boot opens a file, and looks up a symlink, a file and a directory next to it. All of
+# them are in the trace and in the pack, but no other name, and no directory that users may write.
+names_are_recorded_and_replayed() {
+    rm -rf "$HS_STATE"
+    hs_cold
+    recorder_start
+    cat "$HS_MNT/data/opened" "$HS_MNT/shared/opened" >/dev/null
+    readlink "$HS_MNT/data/link" >/dev/null
+    stat "$HS_MNT/data/status" "$HS_MNT/data/sub" "$HS_MNT/shared/status" >/dev/null
+    recorder_stop
+    jq -c '[.files[] | select(.looked_up) | .path] | sort' "$SHOWN" >"$HS_TMP/names"
+    [ "$(cat "$HS_TMP/names")" = '["/data","/data/link","/data/status","/data/sub"]' ] || return
+    "$HEADSTART" --state="$HS_STATE" learn --quiet
+    "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet
+    "$HEADSTART" show --json=short "$HS_STATE/boot.pack" |
+        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/status") and (index("data/other") | not)'
+    hs_cold
+    run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --json "$HS_STATE/boot.pack"
+    jq -e '.files >= 6 and .skipped == {}' <<<"$output"
+}
+
+@test "xfs and btrfs: names that were only looked up are recorded, and replay looks them up" {
+    local fs
+    for fs in xfs btrfs; do
+        hs_umount "$HS_MNT"
+        hs_filesystem "$fs" 320
+        mkdir -p "$HS_MNT/data/sub" "$HS_MNT/shared"
+        for f in opened status other ../shared/opened ../shared/status; do echo "$f" >"$HS_MNT/data/$f"; done
+        ln -s opened "$HS_MNT/data/link"
+        chmod 1777 "$HS_MNT/shared"
+        find "$HS_MNT" -type f -exec touch -d '10 days ago' {} +
+        hs_umount "$HS_MNT"
+        mount "$HS_LOOP" "$HS_MNT"
+        hs_attempts names_are_recorded_and_replayed
+    done
+}
+
 @test "a btrfs subvolume: no event is lost, although each of them takes a descriptor" {
     local i
     need_filesystem btrfs

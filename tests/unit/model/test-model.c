@@ -369,6 +369,25 @@ static void metadata_of_the_login_is_read_in_the_boot(void **state)
     }
 }
 
+/* A name that was looked up is needed like an opened file, but nothing of its content is. */
+static void looked_up_names_are_needed(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+    Trace *t = session(STAGE_BOOT, UID_INVALID, T0, TRACE_RESIDENCY_OFF, "A>x", NULL);
+    uint32_t path, file;
+
+    assert_int_equal(trace_add_path(t, "/f/link", &path), 0);
+    assert_int_equal(trace_add_file(t, path, 0, false, &file), 0);
+    t->files[file].looked_up = true;
+    learn(&m, t);
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(chance(p, "/f/link"), 0.5);
+    assert_int_equal(predicted(p, "/f/link")->n_maps, 0);
+    assert_int_equal(predicted(p, "/f/link")->first_use, 0);
+}
+
 /* Programs that the boot has started read their executables while an automatic login begins. */
 static void an_automatic_login_needs_the_running_programs(void **state)
 {
@@ -1386,6 +1405,7 @@ int main(void)
             cmocka_unit_test(metadata_is_assumed_until_it_is_observed),
             cmocka_unit_test(files_without_observed_metadata_are_marked),
             cmocka_unit_test(metadata_of_the_login_is_read_in_the_boot),
+            cmocka_unit_test(looked_up_names_are_needed),
             cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(exact_ranges_come_before_others),

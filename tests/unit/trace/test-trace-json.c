@@ -104,6 +104,7 @@ static void same_file(const TraceFile *a, const TraceFile *b)
     assert_int_equal(a->path, b->path);
     assert_int_equal(a->volume, b->volume);
     assert_int_equal(a->directory, b->directory);
+    assert_int_equal(a->looked_up, b->looked_up);
     assert_int_equal(a->inode, b->inode);
     assert_int_equal(a->size_bytes, b->size_bytes);
     assert_int_equal(a->mtime_nsec, b->mtime_nsec);
@@ -225,6 +226,23 @@ static void touched_pages_come_back(void **state)
     at[strlen("\"application_delta\":[0,")] = '0'; /* application 0 and a lower file */
     refuse(text, strlen(text), -EBADMSG);
     at[strlen("\"application_delta\":[0,")] = '3'; /* no such application */
+    refuse(text, strlen(text), -EBADMSG);
+}
+
+static void looked_up_names_come_back(void **state)
+{
+    _cleanup_trace_ Trace *t = small_trace();
+    _cleanup_free_ char *text = NULL;
+    char *at;
+
+    t->files[0].looked_up = t->files[t->n_files - 1].looked_up = true;
+    round_trip(t);
+    text = text_of(t, NULL);
+    at = strstr(text, "\"looked_up\":{\"file_delta\":[0,");
+    assert_non_null(at);
+    at = strchr(at, ']');
+    assert_true(at[-1] < '9');
+    at[-1]++; /* no such file */
     refuse(text, strlen(text), -EBADMSG);
 }
 
@@ -727,6 +745,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(traces_come_back),
             cmocka_unit_test(touched_pages_come_back),
+            cmocka_unit_test(looked_up_names_come_back),
             cmocka_unit_test(needed_metadata_comes_back),
             cmocka_unit_test(touched_rows_are_merged_in_order),
             cmocka_unit_test(empty_traces_come_back),

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/looked-up.h"
+
+#include "base/open.h"
+#include "system/disk-call.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- in the thread of the disk ---------------------------------------------------------------- */
+
+typedef struct Name {
+    char *name; /* "": the directory itself */
+    uint64_t inode;
+    bool directory;
+} Name;
+
+typedef struct NamesJob {
+    DiskJob job;
+    char *path;
+    size_t most;
+    Name *names;
+    size_t n, allocated;
+    int r;
+} NamesJob;
+
+static void job_free(DiskJob *job)
+{
+    NamesJob *x = (NamesJob *)job;
+
+    for (size_t i = 0; i < x->n; i++)
+        free(x->names[i].name);
+    free(x->names);
+    free(x->path);
+    free(x);
+}
+
+static int add_name(NamesJob *x, const char *name, const struct stat *st)
+{
+    char *copy = strdup(name);
+
+    if (!copy || grow_array(&x->names, &x->allocated, x->n + 1, sizeof(Name)) < 0) {
+        free(copy);
+        return -ENOMEM;
+    }
+    x->names[x->n++] = (Name){copy, st->st_ino, S_ISDIR(st->st_mode)};
+    return 0;
+}
+
+static bool is_wanted(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode);
+}
+
+/* Adds the names of the directory that are in the kernel's cache. */
+static int list_names(NamesJob *x, int dir_fd, uint64_t dev)
+{
+    DIR *d = fdopendir(dir_fd);
+    struct dirent *e;
+    int r = 0;
+
+    if (!d) {
+        close(dir_fd);
+        return 0;
+    }
+    while (r >= 0 && x->n < x->most && (e = readdir(d))) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        fd = open_beneath_cached(dir_fd, e->d_name);
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && is_wanted(&st))
+            r = add_name(x, e->d_name, &st);
+    }
+    closedir(d);
+    return r;
+}
+
+static void run(DiskJob *job)
+{
+    NamesJob *x = (NamesJob *)job;
+    _cleanup_close_ int fd = open_without_symlinks(x->path);
+    struct stat st;
+    int dir_fd;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != 0 ||
+        st.st_mode & (S_IWGRP | S_IWOTH))
+        return;
+    x->r = add_name(x, "", &st);
+    dir_fd = x->r >= 0 ? fd_reopen_noatime(fd, O_RDONLY | O_DIRECTORY) : -EBADF;
+    if (dir_fd >= 0)
+        x->r = list_names(x, dir_fd, st.st_dev);
+}
+
+/* --- in the recorder -------------------------------------------------------------------------- */
+
+/* Adds one name. If its file is in the trace already, nothing changes. */
+static int add_file(Trace *t, const char *path, uint32_t volume, const Name *name, size_t *left)
+{
+    size_t n_files = t->n_files;
+    uint32_t path_id, file;
+    int r = trace_add_path(t, path, &path_id);
+
+    if (r == -EINVAL)
+        return 0; /* a name longer than the format allows */
+    if (r >= 0)
+        r = trace_add_file(t, path_id, volume, name->directory, &file);
+    if (r < 0 || t->n_files == n_files)
+        return r;
+    t->files[file].inode = name->inode;
+    t->files[file].looked_up = true;
+    (*left)--;
+    return 0;
+}
+
+static int add_names(Trace *t, const char *directory, uint32_t volume, const NamesJob *x,
+                     size_t *left)
+{
+    for (size_t i = 0; i<x->n && * left> 0; i++) {
+        const Name *name = &x->names[i];
+        char path[TRACE_PATH_MAX];
+        int n = !name->name[0] ? snprintf(path, sizeof(path), "%s", directory)
+                               : snprintf(path, sizeof(path), "%s/%s",
+                                          directory[1] ? directory : "", name->name);
+        int r = n < (int)sizeof(path) ? add_file(t, path, volume, name, left) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const Volume *v, const char *root,
+                  size_t *left)
+{
+    char path[TRACE_PATH_MAX];
+    NamesJob *x = calloc(1, sizeof(*x));
+    int r = trace_format_path(t, directory, path, sizeof(path));
+
+    if (!x)
+        return -ENOMEM;
+    x->job = (DiskJob){run, job_free, 0};
+    x->most = *left;
+    if (r < 0 || asprintf(&x->path, "%s%s", strcmp(root, "/") == 0 ? "" : root, path) < 0) {
+        x->path = NULL;
+        job_free(&x->job);
+        return r < 0 ? 0 : -ENOMEM;
+    }
+    if (disk_call(volume_call_dev(v), &x->job) < 0)
+        return 0;
+    r = x->r < 0 ? x->r : add_names(t, path, volume, x, left);
+    job_free(&x->job);
+    return r;
+}
