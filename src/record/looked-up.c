@@ -2,6 +2,7 @@
 
 #include "record/looked-up.h"
 
+#include "base/clock.h"
 #include "base/open.h"
 #include "system/disk-call.h"
 
@@ -9,6 +10,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* How long the search of one directory may take. */
+#define DIRECTORY_USEC (200 * USEC_PER_MSEC)
 
 /* --- in the thread of the disk ---------------------------------------------------------------- */
 
@@ -21,7 +25,9 @@ typedef struct Name {
 typedef struct NamesJob {
     DiskJob job;
     char *path;
+    uint64_t st_dev; /* of the volume */
     size_t most;
+    usec_t until; /* CLOCK_MONOTONIC */
     Name *names;
     size_t n, allocated;
     int r;
@@ -56,7 +62,7 @@ static bool is_wanted(const struct stat *st)
 }
 
 /* Adds the names of the directory that are in the kernel's cache. */
-static int list_names(NamesJob *x, int dir_fd, uint64_t dev)
+static int list_names(NamesJob *x, int dir_fd)
 {
     DIR *d = fdopendir(dir_fd);
     struct dirent *e;
@@ -66,14 +72,14 @@ static int list_names(NamesJob *x, int dir_fd, uint64_t dev)
         close(dir_fd);
         return 0;
     }
-    while (r >= 0 && x->n < x->most && (e = readdir(d))) {
+    while (r >= 0 && x->n < x->most && clock_now(CLOCK_MONOTONIC) < x->until && (e = readdir(d))) {
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
 
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         fd = open_beneath_cached(dir_fd, e->d_name);
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && is_wanted(&st))
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == x->st_dev && is_wanted(&st))
             r = add_name(x, e->d_name, &st);
     }
     closedir(d);
@@ -87,13 +93,13 @@ static void run(DiskJob *job)
     struct stat st;
     int dir_fd;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != 0 ||
-        st.st_mode & (S_IWGRP | S_IWOTH))
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_dev != x->st_dev ||
+        st.st_uid != 0 || st.st_mode & (S_IWGRP | S_IWOTH))
         return;
     x->r = add_name(x, "", &st);
     dir_fd = x->r >= 0 ? fd_reopen_noatime(fd, O_RDONLY | O_DIRECTORY) : -EBADF;
     if (dir_fd >= 0)
-        x->r = list_names(x, dir_fd, st.st_dev);
+        x->r = list_names(x, dir_fd);
 }
 
 /* --- in the recorder -------------------------------------------------------------------------- */
@@ -144,7 +150,9 @@ int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const Volume *v
     if (!x)
         return -ENOMEM;
     x->job = (DiskJob){run, job_free, 0};
+    x->st_dev = v->st_dev;
     x->most = *left;
+    x->until = clock_now(CLOCK_MONOTONIC) + DIRECTORY_USEC;
     if (r < 0 || asprintf(&x->path, "%s%s", strcmp(root, "/") == 0 ? "" : root, path) < 0) {
         x->path = NULL;
         job_free(&x->job);

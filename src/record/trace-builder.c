@@ -564,8 +564,9 @@ static int add_accesses(TraceBuilder *b)
 
 /* --- names that were looked up ---------------------------------------------------------------- */
 
-/* How long the search for these names may take. */
-#define LOOKED_UP_USEC (2 * USEC_PER_SEC)
+/* How long the search for these names may take. It reads directories from the disk, while the user
+ * may be logging in. What it does not reach, the search of a later session finds. */
+#define LOOKED_UP_USEC USEC_PER_SEC
 
 /* Returns the volume of which the file shows names that were looked up, or NULL. */
 static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)

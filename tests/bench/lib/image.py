@@ -104,6 +104,8 @@ def _make(spec, cache, image, progress):
         run("mount", "-o", "loop", temporary, target)  # unmounting releases the loop device
         try:
             layout.lay_out(root, target, spec.seed, progress)
+            if spec.fstype == "btrfs":
+                _journal_without_copies(target)
             if spec.prime:
                 for user in ("bench", "second") if spec.sessions else ("bench",):
                     _prime(target, work, spec.desktop, user, progress)
@@ -118,6 +120,12 @@ def _make(spec, cache, image, progress):
             {"suite": spec.suite, "packages": spec.packages, "seed": spec.seed,
              "fstype": spec.fstype, "bytes": spec.size, "small": spec.small}, indent=2) + "\n")
         os.rename(partial, image)
+
+
+def _journal_without_copies(target):
+    """Makes journald's files ordinary ones, which btrfs does not copy when they are written. systemd's
+    package does the same where it is installed on btrfs. The tree was made on another filesystem."""
+    run("systemd-tmpfiles", f"--root={target}", "--create", "journal-nocow.conf")
 
 
 def _prime(target, work, desktop, user, progress):
