@@ -189,6 +189,19 @@ static void write_looked_up(JsonWriter *w, const Trace *t)
     json_writer_close(w, '}');
 }
 
+/* Most traces lack this member, because every share is far above what a user opens. */
+static void write_left_out(JsonWriter *w, const Trace *t)
+{
+    if (t->n_left_out == 0)
+        return;
+    json_writer_open(w, "left_out", '{');
+    json_writer_add_column(w, "uid", t->left_out, t->n_left_out, left_out_uid);
+    json_writer_add_column(w, "n_events", t->left_out, t->n_left_out, left_out_events);
+    json_writer_add_column(w, "n_files", t->left_out, t->n_left_out, left_out_files);
+    json_writer_add_column(w, "n_cut", t->left_out, t->n_left_out, left_out_cut);
+    json_writer_close(w, '}');
+}
+
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -253,15 +266,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     write_touched(&w, t);
     write_needed(&w, t);
     write_looked_up(&w, t);
-    /* Most traces lack this member, because every share is far above what a user opens. */
-    if (t->n_left_out > 0) {
-        json_writer_open(&w, "left_out", '{');
-        json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);
-        json_writer_add_column(&w, "n_events", t->left_out, t->n_left_out, left_out_events);
-        json_writer_add_column(&w, "n_files", t->left_out, t->n_left_out, left_out_files);
-        json_writer_add_column(&w, "n_cut", t->left_out, t->n_left_out, left_out_cut);
-        json_writer_close(&w, '}');
-    }
+    write_left_out(&w, t);
     return json_writer_finish(&w, ret, ret_size);
 }
 
