@@ -98,7 +98,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
  * in caches that only opens fill, so each open waits for the disk. A single worker has one request
  * in flight, and the disk moves its head from one place to the next. Of several requests the disk
  * serves the nearest one. */
-#define OPERATION_OPENERS 48U
+#define OPERATION_OPENERS 32U
 
 /* Adapts the list to an application that reads next to the replay.
  *

@@ -42,7 +42,7 @@ static size_t search(Trace *t, size_t *left)
     uint32_t d;
 
     assert_int_equal(trace_add_path(t, "/d", &d), 0);
-    assert_int_equal(looked_up_add(t, d, 0, &volume, root.path, left), 0);
+    assert_int_equal(looked_up_add(t, d, TRACE_NONE, &volume, root.path, left), 0);
     for (size_t i = 0; i < t->n_files; i++)
         n += t->files[i].looked_up;
     return n;
@@ -57,7 +57,7 @@ static void the_directory_and_its_names_are_added(void **state)
     if (geteuid() != 0)
         skip();
     assert_int_equal(trace_add_path(t, "/d/f0", &path), 0);
-    assert_int_equal(trace_add_file(t, path, 0, false, &opened), 0);
+    assert_int_equal(trace_add_file(t, path, TRACE_NONE, false, &opened), 0);
     assert_int_equal(search(t, &left), N_FILES);
     assert_int_equal(left, 100 - N_FILES);
     assert_false(t->files[opened].looked_up); /* it was in the trace before */
