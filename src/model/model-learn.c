@@ -405,9 +405,9 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
 
 /* Copies the accesses of the trace into a new array. An automatic login follows the boot at once.
  * Programs that the boot has started are still reading their executables then, which they have
- * opened in the boot. Therefore these executables count as opened at the start of such a login. So
- * do files that were looked up: their metadata must be in memory. The caller frees *ret. Returns 0
- * or -ENOMEM. */
+ * opened in the boot. Therefore these executables count as opened at the start of such a login.
+ * Files that were looked up count as opened at the start of any stage, because the stage needs
+ * their metadata. The caller frees *ret. Returns 0 or -ENOMEM. */
 static int copy_accesses(const Trace *t, TraceAccess **ret, size_t *ret_n)
 {
     _cleanup_free_ bool *opened = calloc(t->n_files + 1, sizeof(bool));

@@ -38,8 +38,9 @@ typedef struct Prediction {
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */
     size_t n_metadata, allocated_metadata;
-    PredictedMetadata *assumed; /* metadata of replayed sessions, of filesystems of which `metadata`
-                                   has what was observed. prediction_append() may add it */
+    PredictedMetadata
+            *assumed; /* what replayed sessions have read of filesystems whose metadata was
+                         observed. `metadata` lacks it; prediction_append() may add it */
     size_t n_assumed, allocated_assumed;
     PredictedMetadata *seen; /* of a start: metadata that any session has read, of filesystems of
                                 which no control start shows the metadata. If a filesystem is

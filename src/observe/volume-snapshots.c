@@ -80,7 +80,7 @@ static int volume_cachestat(const VolumeSnapshots *s, const Volume *v, Cachestat
     SnapshotJob *x;
     int r;
 
-    if (strncmp(v->fstype, "ext", 3) != 0)
+    if (!volume_is_ext(v))
         return -EOPNOTSUPP;
     if (s->no_cachestat)
         return -ENOSYS;

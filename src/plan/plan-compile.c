@@ -252,7 +252,7 @@ static int summarize(const PackContentVolume *g, const DeviceProfile *d, PlanSum
 static int add_volume(Compiler *x, uint32_t volume)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    bool btrfs = strcmp(v->fstype, "btrfs") == 0, ext = strncmp(v->fstype, "ext", 3) == 0;
+    bool btrfs = strcmp(v->fstype, "btrfs") == 0, ext = volume_is_ext(v);
     PackContentVolume *g;
     int r;
 

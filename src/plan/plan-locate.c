@@ -245,12 +245,12 @@ typedef struct Found {
     struct stat st;
 } Found;
 
-/* Where the kernel keeps metadata in a cache of its own, sessions show which symlinks were looked
- * up. A symlink has no maps. */
+/* A trace names symlinks only if their filesystem keeps metadata in a cache of its own. A symlink
+ * has no maps. */
 static bool has_planned_type(const PredictedFile *p, const Volume *v, const struct stat *st)
 {
     return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ||
-           (S_ISLNK(st->st_mode) && p->n_maps == 0 && strncmp(v->fstype, "ext", 3) != 0);
+           (S_ISLNK(st->st_mode) && p->n_maps == 0 && !volume_is_ext(v));
 }
 
 /* The mode of a symlink says that everybody may write, which nobody can. */
@@ -401,7 +401,7 @@ static int locate_volumes(Locator *x, const Prediction *p)
             continue;
         r = known_metadata(x, p, i);
         x->known[i] = r > 0;
-        if (r >= 0 && x->fds[i] >= 0 && strncmp(v->fstype, "ext", 3) == 0)
+        if (r >= 0 && x->fds[i] >= 0 && volume_is_ext(v))
             r = metadata_deriver_new(v, x->fds[i], &x->derivers[i]);
         if (r < 0)
             return r;

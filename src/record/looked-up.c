@@ -89,13 +89,16 @@ static int list_names(NamesJob *x, int dir_fd)
 static void run(DiskJob *job)
 {
     NamesJob *x = (NamesJob *)job;
-    _cleanup_close_ int fd = open_without_symlinks(x->path);
+    _cleanup_close_ int fd = open_without_symlinks(x->path), cached = -EBADF;
     struct stat st;
     int dir_fd;
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_dev != x->st_dev ||
         st.st_uid != 0 || st.st_mode & (S_IWGRP | S_IWOTH))
         return;
+    cached = open_beneath_cached(fd, ".");
+    if (cached < 0)
+        return; /* the kernel does not tell what is in its cache */
     x->r = add_name(x, "", &st);
     dir_fd = x->r >= 0 ? fd_reopen_noatime(fd, O_RDONLY | O_DIRECTORY) : -EBADF;
     if (dir_fd >= 0)
@@ -126,14 +129,17 @@ static int add_file(Trace *t, const char *path, uint32_t volume, const Name *nam
 static int add_names(Trace *t, const char *directory, uint32_t volume, const NamesJob *x,
                      size_t *left)
 {
-    for (size_t i = 0; i<x->n && * left> 0; i++) {
+    for (size_t i = 0; i < x->n; i++) {
         const Name *name = &x->names[i];
         char path[TRACE_PATH_MAX];
         int n = !name->name[0] ? snprintf(path, sizeof(path), "%s", directory)
                                : snprintf(path, sizeof(path), "%s/%s",
                                           directory[1] ? directory : "", name->name);
-        int r = n < (int)sizeof(path) ? add_file(t, path, volume, name, left) : 0;
+        int r;
 
+        if (*left == 0)
+            break;
+        r = n < (int)sizeof(path) ? add_file(t, path, volume, name, left) : 0;
         if (r < 0)
             return r;
     }

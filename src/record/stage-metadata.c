@@ -145,7 +145,7 @@ static int make_step(StageMetadata *m, const Volume *v, void (*run)(DiskJob *job
 
 int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode)
 {
-    if (m->lost || m->source == METADATA_SOURCE_CACHESTAT || strncmp(v->fstype, "ext", 3) != 0 ||
+    if (m->lost || m->source == METADATA_SOURCE_CACHESTAT || !volume_is_ext(v) ||
         !path_is_below(path, v->target))
         return 0;
     path += strcmp(v->target, "/") == 0 ? 0 : strlen(v->target);
@@ -157,7 +157,7 @@ int stage_metadata_finish(StageMetadata *m, const Volume *v)
 {
     int r;
 
-    if (m->lost || strncmp(v->fstype, "ext", 3) != 0)
+    if (m->lost || !volume_is_ext(v))
         return 0;
     r = make_step(m, v, run_finish, "", 0);
     if (r < 0)

@@ -565,18 +565,16 @@ static int add_accesses(TraceBuilder *b)
 /* --- names that were looked up ---------------------------------------------------------------- */
 
 /* How long the search for these names may take. It reads directories from the disk, while the user
- * may be logging in. What it does not reach, the search of a later session finds. */
+ * may be logging in. A later session searches what this search does not reach. */
 #define LOOKED_UP_USEC USEC_PER_SEC
 
-/* Returns the volume of which the file shows names that were looked up, or NULL. */
+/* Returns the file's volume, or NULL if the metadata of that volume is recorded by other means. */
 static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
 
     for (size_t i = 0; i < volumes->n; i++)
-        if (b->volumes[i].id == f->volume &&
-            b->volumes[i].metadata.source == METADATA_SOURCE_NONE &&
-            strncmp(volumes->volumes[i].fstype, "ext", 3) != 0)
+        if (b->volumes[i].id == f->volume && !volume_is_ext(&volumes->volumes[i]))
             return &volumes->volumes[i];
     return NULL;
 }

@@ -286,7 +286,7 @@ static int open_block_device(PrefetchState *s, const PrefetchPass *p, const char
     for (size_t i = 0; i < s->volumes.n; i++) {
         const Volume *v = &s->volumes.volumes[i];
 
-        if (strcmp(v->uuid, uuid) != 0 || strncmp(v->fstype, "ext", 3) != 0 ||
+        if (strcmp(v->uuid, uuid) != 0 || !volume_is_ext(v) ||
             !mount_dirs_contain(&p->mounts, v->mount_dev))
             continue;
         *ret_dev = v->block_dev;

@@ -20,6 +20,11 @@ bool volume_is_foreign(const Volume *v)
     return v->removable && !v->of_system;
 }
 
+bool volume_is_ext(const Volume *v)
+{
+    return has_prefix(v->fstype, "ext");
+}
+
 uint64_t volume_call_dev(const Volume *v)
 {
     return v->with_root ? 0 : v->st_dev;

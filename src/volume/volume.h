@@ -89,6 +89,10 @@ bool volume_is_foreign(const Volume *v);
  * filesystem: its st_dev, or 0 if it is on the disk of the root filesystem. */
 uint64_t volume_call_dev(const Volume *v);
 
+/* Returns true for ext2, ext3 and ext4. The kernel caches their metadata with the block device;
+ * other filesystems keep metadata in caches of their own. */
+bool volume_is_ext(const Volume *v);
+
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);
 

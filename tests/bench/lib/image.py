@@ -123,8 +123,8 @@ def _make(spec, cache, image, progress):
 
 
 def _journal_without_copies(target):
-    """Makes journald's files ordinary ones, which btrfs does not copy when they are written. systemd's
-    package does the same where it is installed on btrfs. The tree was made on another filesystem."""
+    """Tells btrfs to write journald's files in place. systemd's package does the same where it is installed on
+    btrfs, but the tree was made on another filesystem."""
     run("systemd-tmpfiles", f"--root={target}", "--create", "journal-nocow.conf")
 
 
