@@ -32,6 +32,7 @@ typedef struct Process {
     usec_t exit_at;
     bool in_group; /* the next exec events belong to the same execve as `run` */
     bool opened;   /* it has opened another file since its last exec event, so its execve is over */
+    bool asked;    /* after the last exec event, /proc named a program on a watched filesystem */
     bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
     bool stale; /* the batch in which it exited or executed is over */
@@ -319,13 +320,11 @@ static bool is_under_way(const Process *p)
     return p->named.n > p->reported.n && !p->opened;
 }
 
-/* Matches reported runs with named ones. `last_watched`: the program that the process executed last
- * is on a filesystem that reports exec events. If this is true, the last runs of both lists are the
- * same run. If it is false, the first runs of both lists are the same run. */
-static void match(ProcessTable *t, Process *p, bool last_watched)
+/* Matches reported runs with the first `n` named ones. `last_watched`: the program that the process
+ * executed last is on a filesystem that reports exec events. If this is true, the last runs of both
+ * lists are the same run. If it is false, the first runs of both lists are the same run. */
+static void match(ProcessTable *t, Process *p, uint32_t n, bool last_watched)
 {
-    uint32_t n = p->named.n - is_under_way(p);
-
     while (last_watched && p->reported.n > n)
         list_take_first(t, &p->reported); /* executed before, on a filesystem that is not watched */
     while (n > p->reported.n) {
@@ -346,18 +345,35 @@ static void match(ProcessTable *t, Process *p, bool last_watched)
     }
 }
 
+/* Returns true if the last named run of a process with as many names as reports may be an execve
+ * that still reads its program. The last report then belongs to a program that no exec event names.
+ */
+static bool may_be_under_way(const Process *p)
+{
+    return p->named.n > 0 && p->named.n == p->reported.n && !p->opened && !p->exited;
+}
+
 /* Matches the two lists of a process, which must be complete, and names the last report that has no
- * match. */
-static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
+ * match. Returns false if the next batch may bring a report of the last named run. */
+static bool settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
     uint32_t n = p->named.n - is_under_way(p), object = PROCESS_NONE, last;
+    bool unsure = may_be_under_way(p) && !p->asked;
     bool own = false, watched = true;
 
-    if (p->reported.n > n && !p->exited && name)
+    if (((p->reported.n > n && !p->exited) || unsure) && name)
         watched = name(arg, p->pid, &object, &own);
-    match(t, p, watched && n > 0);
+    if (unsure && !watched)
+        n--;
+    else if (p->reported.n >= p->named.n)
+        p->in_group = false; /* all events that were queued before the report have been read */
+    if (unsure && watched) {
+        p->asked = true; /* if this program was executed just now, its report is still queued */
+        return false;
+    }
+    match(t, p, n, watched && n > 0);
     if (p->reported.n == 0)
-        return;
+        return true;
     last = p->reported.last;
     while (p->reported.n > 0)
         list_take_first(t, &p->reported);
@@ -367,11 +383,12 @@ static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void 
         leave_run(t, p, t->runs[last].start);
         enter_run(t, p, last);
     }
+    return true;
 }
 
 static void forget(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
-    settle_execs(t, p, name, arg);
+    (void)settle_execs(t, p, name, arg);
     while (p->named.n > 0)
         list_take_first(t, &p->named);
     leave_run(t, p, p->exit_at);
@@ -428,6 +445,7 @@ int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at)
         return -ENOMEM;
     t->unsettled = true;
     p->stale = false;
+    p->asked = false;
     r = add_run(t, p, PROCESS_NONE, at, &run);
     if (r >= 0 && run != PROCESS_NONE)
         list_append(t, &p->reported, run);
@@ -457,6 +475,7 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
         return r;
     p->via_env = false;
     p->opened = false;
+    p->asked = false;
     p->before = before;
     if (run != PROCESS_NONE) {
         t->runs[run].own = flags & OPEN_OWN;
@@ -563,12 +582,10 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
             unsettled = true;
             continue;
         }
-        if (p->reported.n >= p->named.n)
-            p->in_group = false; /* all events that were queued before the report have been read */
         if (p->exited)
             forget(t, p, name, arg);
         else
-            settle_execs(t, p, name, arg);
+            unsettled |= !settle_execs(t, p, name, arg);
     }
     t->unsettled = unsettled;
 }

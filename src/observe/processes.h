@@ -21,6 +21,12 @@
  * they are matched. A report that has no name by then belongs to a program on a filesystem that is
  * not watched.
  *
+ * If that program then executes a watched one from a cold disk, the exec event comes long before
+ * the report of its execve, and could be matched with the earlier report. As long as the process
+ * has opened no other file, /proc therefore tells which program it runs. If the program is not
+ * watched, the execve is still under way. If it is watched, the match waits for one more batch,
+ * because a report that preceded the look into /proc may still be queued.
+ *
  * The life cycle of a process record:
  *
  *     unknown    -> known     process_table_add() (found in /proc), process_table_fork(), or the

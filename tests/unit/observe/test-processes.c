@@ -219,6 +219,7 @@ static void test_connector_first(void **state)
     program(10, SCRIPT);
     program(10, SH);
     program(10, LOADER);
+    opens(10);
     child = opens(11);
     batch();
     assert_int_equal(application(child), SCRIPT);
@@ -443,6 +444,60 @@ static void test_unwatched_first(void **state)
         assert_int_equal(n_lifetimes(CAT), 1 + gone);
         assert_int_equal(n_asked, 1);
     }
+}
+
+/* chroot, on an unwatched filesystem, changes its UID and executes a program from a cold disk: the
+ * program's exec event comes long before the report of its execve. */
+static void test_unwatched_before_slow_execve(void **state)
+{
+    uint32_t run;
+    usec_t reported_at;
+
+    forks(1, 10);
+    execs(10); /* chroot */
+    assert_int_equal(process_table_uid(table, 10, 1000), 0);
+    runs_from_tmpfs = true;
+    run = program(10, SCRIPT);
+    batch();
+    program(10, SH);
+    batch();
+    batch();
+    assert_int_equal(n_lifetimes(ON_TMPFS), 1);
+    program(10, LOADER);
+    execs(10);
+    reported_at = now;
+    runs_from_tmpfs = false;
+    batch();
+    batch();
+    batch();
+    assert_int_equal(application(opens(10)), SCRIPT);
+    assert_int_equal(application(run), SCRIPT);
+    assert_int_equal(last_run_of(run)->uid, 1000);
+    assert_int_equal(run_of(run)->start, reported_at);
+    assert_int_equal(n_lifetimes(SCRIPT), 1);
+    assert_int_equal(n_lifetimes(SH), 0);
+}
+
+/* The same, but the execve ends before /proc is read, and its report is read in the batch after. */
+static void test_unwatched_before_execve(void **state)
+{
+    uint32_t run;
+
+    forks(1, 10);
+    execs(10); /* chroot */
+    assert_int_equal(process_table_uid(table, 10, 1000), 0);
+    run = program(10, CAT);
+    program(10, LOADER);
+    batch();
+    batch();
+    execs(10);
+    batch();
+    batch();
+    batch();
+    assert_int_equal(application(run), CAT);
+    assert_int_equal(last_run_of(run)->uid, 1000);
+    assert_int_equal(last_run_of(run)->n_processes, 1);
+    assert_int_equal(n_lifetimes(CAT), 1);
 }
 
 /* The other way round: a watched program executes an unwatched one. */
@@ -671,6 +726,7 @@ static void test_new_stage(void **state)
     exits(20);
     batch();
     batch();
+    batch(); /* cat has opened no library, so /proc was asked first */
     forks(1, 30);
     execs(30); /* not named yet */
     assert_int_equal(process_table_new_stage(table, add_hundred, NULL), 0);
@@ -867,6 +923,8 @@ int main(void)
             TEST(test_failed_execve),
             TEST(test_unwatched),
             TEST(test_unwatched_first),
+            TEST(test_unwatched_before_slow_execve),
+            TEST(test_unwatched_before_execve),
             TEST(test_unwatched_last),
             TEST(test_lost_events),
             TEST(test_duplicate_pids),
