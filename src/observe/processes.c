@@ -354,14 +354,15 @@ static bool may_be_under_way(const Process *p)
 }
 
 /* Matches the two lists of a process, which must be complete, and names the last report that has no
- * match. Returns false if the next batch may bring a report of the last named run. */
+ * match. Returns false if it has to wait, because the next batch may bring the report of the last
+ * named run. Without `name` it does not wait. */
 static bool settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
     uint32_t n = p->named.n - is_under_way(p), object = PROCESS_NONE, last;
-    bool unsure = may_be_under_way(p) && !p->asked;
+    bool unsure = name && may_be_under_way(p) && !p->asked;
     bool own = false, watched = true;
 
-    if (((p->reported.n > n && !p->exited) || unsure) && name)
+    if (unsure || (name && p->reported.n > n && !p->exited))
         watched = name(arg, p->pid, &object, &own);
     if (unsure && !watched)
         n--;
