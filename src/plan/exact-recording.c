@@ -6,16 +6,26 @@
  * further unused pages. */
 #define READ_AHEAD_MIN_KB 16U
 
+/* If the exact recording takes longer than other boots without replay, its pack must make up for
+ * the difference within this number of boots. */
+#define BOOTS_UNTIL_SAVED 50
+
 unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb)
 {
-    double kb = d->rate_bytes_per_usec * d->fixed_usec / 2 / 1024; /* the transfer takes half */
+    /* What the device transfers within the latency of one request. */
+    double latency_kb = d->rate_bytes_per_usec * d->fixed_usec / 1024;
     unsigned n = READ_AHEAD_MIN_KB;
 
     if (d->seek_max_usec > 0)
         return 0;
-    while (n <= kb / 2 && n < usual_kb)
+    while (n <= latency_kb / 4 && n < usual_kb)
         n *= 2;
-    return n <= usual_kb / 2 ? n : 0;
+    if (n <= usual_kb / 2)
+        return n;
+    /* A quarter of the usual read-ahead needs up to three further requests for each of the usual
+     * ones, and saves about a quarter of its bytes. Both costs are in units of n. */
+    n = (unsigned)(usual_kb / 4);
+    return n >= READ_AHEAD_MIN_KB && 3 * latency_kb / n <= BOOTS_UNTIL_SAVED ? n : 0;
 }
 
 bool exact_recording_is_due(const ExactRecordingFacts *f, usec_t now)

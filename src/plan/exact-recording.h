@@ -19,11 +19,13 @@
  * recorder may have stopped working, and a request keeps the boot from being replayed. */
 #define EXACT_RECORDING_SEEN_USEC (7 * 24 * USEC_PER_HOUR)
 
-/* Returns the read-ahead in KiB of an exact recording, at least 16: the largest power of two whose
- * transfer takes at most half as long as the latency of a request. The recorded boot is then not
- * much slower than others without replay. Returns 0 if an exact recording is not worth its cost:
- * the device seeks, or its requests take so long that half of the usual read-ahead or more would
- * remain. */
+/* Returns the read-ahead in KiB of an exact recording, at least 16, or 0 if an exact recording is
+ * not worth its cost. The read-ahead is the largest power of two whose transfer takes at most half
+ * as long as the latency of a request: the recorded boot is then not much slower than others
+ * without replay. If more than half of the usual read-ahead would remain, the read-ahead is a
+ * quarter of the usual one. That boot is slower, and the smaller pack must make up for the
+ * difference within 50 boots. If it does not, or if the device seeks, returns 0. `usual_kb`: the
+ * usual read-ahead in KiB. */
 unsigned exact_recording_read_ahead(const DeviceProfile *d, uint64_t usual_kb);
 
 /* The planner requests no exact recording before headstart has replayed this many boots. A new user
