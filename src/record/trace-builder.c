@@ -579,22 +579,25 @@ static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)
     return NULL;
 }
 
-/* Searches the directories of the stage's files, each once. */
+/* Searches the directories of the stage's files, and then the directories that this finds, each
+ * once. A name deep in a tree of directories that the stage did not open is found in this way, for
+ * example the target of a symlink. */
 static int add_looked_up(TraceBuilder *b)
 {
     Trace *t = b->t;
-    size_t n_files = t->n_files, left = LOOKED_UP_MAX;
+    size_t left = LOOKED_UP_MAX, n_searched = 0;
     usec_t due = clock_now(CLOCK_MONOTONIC) + LOOKED_UP_USEC;
-    _cleanup_free_ bool *searched = calloc(t->n_paths + 1, sizeof(bool));
+    _cleanup_free_ bool *searched = NULL;
     int r = 0;
 
-    if (!searched)
-        return -ENOMEM;
-    for (size_t i = 0; i < n_files && left > 0 && r >= 0; i++) {
+    for (size_t i = 0; i < t->n_files && left > 0 && r >= 0; i++) {
         const TraceFile *f = &t->files[i];
         uint32_t volume = f->volume, directory = f->directory ? f->path : t->paths[f->path].parent;
-        const Volume *v = searched[directory] ? NULL : volume_to_search(b, f);
+        const Volume *v;
 
+        if (grow_array_zeroed(&searched, &n_searched, t->n_paths + 1, sizeof(bool)) < 0)
+            return -ENOMEM;
+        v = searched[directory] ? NULL : volume_to_search(b, f);
         searched[directory] = true;
         if (!v)
             continue;

@@ -198,14 +198,15 @@ names_are_recorded_and_replayed() {
     recorder_start
     cat "$HS_MNT/data/opened" "$HS_MNT/shared/opened" >/dev/null
     readlink "$HS_MNT/data/link" >/dev/null
-    stat "$HS_MNT/data/status" "$HS_MNT/data/sub" "$HS_MNT/shared/status" >/dev/null
+    stat "$HS_MNT/data/status" "$HS_MNT/data/sub/of/deep" "$HS_MNT/shared/status" >/dev/null
     recorder_stop
     jq -c '[.files[] | select(.looked_up) | .path] | sort' "$SHOWN" >"$HS_TMP/names"
-    [ "$(cat "$HS_TMP/names")" = '["/data","/data/link","/data/status","/data/sub"]' ] || return
+    [ "$(cat "$HS_TMP/names")" = \
+        '["/data","/data/link","/data/status","/data/sub","/data/sub/of","/data/sub/of/deep"]' ] || return
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet
     "$HEADSTART" show --json=short "$HS_STATE/boot.pack" |
-        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/status") and (index("data/other") | not)'
+        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/sub/of/deep") and (index("data/other") | not)'
     hs_cold
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --json "$HS_STATE/boot.pack"
     jq -e '.files >= 6 and .skipped == {}' <<<"$output"
@@ -216,8 +217,10 @@ names_are_recorded_and_replayed() {
     for fs in xfs btrfs; do
         hs_umount "$HS_MNT"
         hs_filesystem "$fs" 320
-        mkdir -p "$HS_MNT/data/sub" "$HS_MNT/shared"
-        for f in opened status other ../shared/opened ../shared/status; do echo "$f" >"$HS_MNT/data/$f"; done
+        mkdir -p "$HS_MNT/data/sub/of" "$HS_MNT/shared"
+        for f in opened status other sub/of/deep sub/of/other ../shared/opened ../shared/status; do
+            echo "$f" >"$HS_MNT/data/$f"
+        done
         ln -s opened "$HS_MNT/data/link"
         chmod 1777 "$HS_MNT/shared"
         find "$HS_MNT" -type f -exec touch -d '10 days ago' {} +
