@@ -17,8 +17,10 @@
 /* NEAR and FAR take equally long if they differ by at most this factor. */
 #define EQUAL_RATIO 2.0
 
-/* Samples that returned zeros are ignored if there are at least this many others. */
-#define NONZERO_MIN 4U
+/* Samples that returned zeros are ignored if there are at least this many others, and if they took
+ * less time than the others by this factor: the device has answered them without reading. */
+#define NONZERO_MIN  4U
+#define ZEROED_RATIO 2.0
 
 /* Half a rotation at 15,000 rpm (2.0 ms) and at 4,200 rpm (7.1 ms), with a margin. */
 #define HALF_ROTATION_MIN_USEC 1900.0
@@ -62,20 +64,41 @@ static double quantile(Values *x, double q)
 typedef bool (*sample_filter_t)(const DeviceSample *s, uint64_t argument);
 typedef double (*sample_value_t)(const DeviceSample *s, double argument);
 
-/* Collects the value of each sample that passes the filter. If enough of these samples did not
- * return zeros, skips those that did. */
+static double time_of(const DeviceSample *s, double argument)
+{
+    return (double)s->usec;
+}
+
+/* Collects the value of each sample that passes the filter and returned zeros (`zeroed` = 1), did
+ * not (0), or either (-1). */
+static void collect_some(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
+                         uint64_t filter_argument, sample_value_t value, double argument,
+                         int zeroed, Values *ret)
+{
+    ret->n = 0;
+    for (unsigned i = 0; i < s->n[k]; i++) {
+        const DeviceSample *x = &s->items[k][i];
+
+        if (filter(x, filter_argument) && (zeroed < 0 || x->zeroed == (zeroed > 0)))
+            ret->v[ret->n++] = value(x, argument);
+    }
+}
+
+/* Collects the value of each sample that passes the filter. Skips the samples that returned zeros
+ * if the device has probably not read them. */
 static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
                     uint64_t filter_argument, sample_value_t value, double argument, Values *ret)
 {
-    unsigned nonzero = 0;
+    double zeroed = 0, others = 0;
 
-    ret->n = 0;
-    for (unsigned i = 0; i < s->n[k]; i++)
-        nonzero += filter(&s->items[k][i], filter_argument) && !s->items[k][i].zeroed;
-    for (unsigned i = 0; i < s->n[k]; i++)
-        if (filter(&s->items[k][i], filter_argument) &&
-            !(s->items[k][i].zeroed && nonzero >= NONZERO_MIN))
-            ret->v[ret->n++] = value(&s->items[k][i], argument);
+    collect_some(s, k, filter, filter_argument, time_of, 0, 1, ret);
+    if (ret->n > 0)
+        zeroed = quantile(ret, 0.5);
+    collect_some(s, k, filter, filter_argument, time_of, 0, 0, ret);
+    if (ret->n >= NONZERO_MIN)
+        others = quantile(ret, 0.5);
+    collect_some(s, k, filter, filter_argument, value, argument,
+                 others > ZEROED_RATIO * zeroed ? 0 : -1, ret);
 }
 
 static bool is_any(const DeviceSample *s, uint64_t argument)
@@ -91,11 +114,6 @@ static bool has_distance(const DeviceSample *s, uint64_t distance)
 static bool has_depth(const DeviceSample *s, uint64_t depth)
 {
     return s->depth == depth;
-}
-
-static double time_of(const DeviceSample *s, double argument)
-{
-    return (double)s->usec;
 }
 
 /* Returns the rate in bytes per usec. A positive `latency` is subtracted once. Of a negative one,

@@ -31,6 +31,7 @@ typedef struct Simulation {
     uint64_t read_bytes;
     usec_t spent_usec;
     uint64_t zero_from; /* from here on the device is thin: it returns zeros at once */
+    uint64_t free_from; /* from here on the device returns zeros, but reads them like other data */
 } Simulation;
 
 static double uniform(Simulation *s)
@@ -101,7 +102,7 @@ static void measure(Simulation *s, DeviceSamples *samples, uint32_t plan, const 
             assert_true(p.offsets[i] + p.length <= SIZE);
         }
         s->spent_usec += usec;
-        device_probe_done(&r, &p, usec, p.offsets[0] >= s->zero_from);
+        device_probe_done(&r, &p, usec, p.offsets[0] >= MIN(s->zero_from, s->free_from));
     }
 }
 
@@ -110,7 +111,10 @@ static Simulation simulate(const char *profile)
     const DiskProfile *p = disk_profile_by_name(profile);
 
     assert_non_null(p);
-    return (Simulation){.disk = disk_init(p, SIZE), .random = 1, .zero_from = UINT64_MAX};
+    return (Simulation){.disk = disk_init(p, SIZE),
+                        .random = 1,
+                        .zero_from = UINT64_MAX,
+                        .free_from = UINT64_MAX};
 }
 
 static void assert_near(double value, double expected, double tolerance, const char *what)
@@ -323,6 +327,26 @@ static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
     free(samples);
 }
 
+/* The first plan of a new installation measures the disk before anything was learned. Most of the
+ * disk is free and returns zeros, which take as long as data. */
+static void free_blocks_of_a_disk_count(void **state)
+{
+    DeviceSamples *samples = calloc(1, sizeof(*samples));
+
+    assert_non_null(samples);
+    for (unsigned share = 0; share <= 8; share++)
+        for (unsigned seed = 0; seed < 50; seed++) {
+            Simulation s = simulate("hdd7200");
+
+            memset(samples, 0, sizeof(*samples));
+            s.random = seed;
+            s.free_from = SIZE / 8 * share;
+            measure(&s, samples, 1, NULL, 0);
+            assert_int_equal(device_seeks_slowly(samples), 1);
+        }
+    free(samples);
+}
+
 static void without_samples_the_start_stands(void **state)
 {
     DeviceSamples *samples = calloc(1, sizeof(*samples));
@@ -482,6 +506,7 @@ int main(void)
             cmocka_unit_test(short_seeks_do_not_hide_a_hard_disk),
             cmocka_unit_test(load_does_not_make_a_device_seek),
             cmocka_unit_test(thin_ranges_count_only_if_there_is_nothing_else),
+            cmocka_unit_test(free_blocks_of_a_disk_count),
             cmocka_unit_test(without_samples_the_start_stands),
             cmocka_unit_test(extreme_samples_make_a_usable_profile),
             cmocka_unit_test(the_class_follows_the_profile),
