@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* The directories of a distribution, and the paths in /etc whose names are the same on every
- * machine. Elsewhere in /etc the administrator chooses the names, which reveal networks, sites,
- * keys and people. All other paths belong to the machine or to a user. */
+/* The directories of a distribution, and the paths in /etc that are the same on every machine with
+ * all names below them. Elsewhere in /etc the administrator chooses the names, which reveal
+ * networks, sites, keys and people. All other paths belong to the machine or to a user. */
 static const char *const shared[] = {
         "/bin",
         "/lib",
@@ -94,6 +94,115 @@ static const char *const shared[] = {
 /* Directories below one of `shared` that belong to the machine. */
 static const char *const local[] = {"/usr/home", "/usr/local"};
 
+/* Further names that are the same on every machine. They reveal nothing, but in these directories
+ * the administrator, a service or a user chooses the names. A boot looks at most of them. */
+static const char *const alone[] = {
+        "/etc",
+        "/etc/NetworkManager",
+        "/etc/NetworkManager/NetworkManager.conf",
+        "/etc/NetworkManager/conf.d",
+        "/etc/NetworkManager/dispatcher.d",
+        "/etc/NetworkManager/system-connections",
+        "/etc/avahi",
+        "/etc/avahi/avahi-daemon.conf",
+        "/etc/avahi/hosts",
+        "/etc/avahi/services",
+        "/etc/binfmt.d",
+        "/etc/cron.d",
+        "/etc/cups",
+        "/etc/cups/cups-files.conf",
+        "/etc/cups/cupsd.conf",
+        "/etc/headstart",
+        "/etc/modprobe.d",
+        "/etc/modules-load.d",
+        "/etc/network",
+        "/etc/network/if-down.d",
+        "/etc/network/if-post-down.d",
+        "/etc/network/if-pre-up.d",
+        "/etc/network/if-up.d",
+        "/etc/network/interfaces",
+        "/etc/network/interfaces.d",
+        "/etc/polkit-1",
+        "/etc/polkit-1/localauthority.conf.d",
+        "/etc/polkit-1/rules.d",
+        "/etc/rc0.d",
+        "/etc/rc1.d",
+        "/etc/rc2.d",
+        "/etc/rc3.d",
+        "/etc/rc4.d",
+        "/etc/rc5.d",
+        "/etc/rc6.d",
+        "/etc/rcS.d",
+        "/etc/rsyslog.d",
+        "/etc/selinux",
+        "/etc/selinux/config",
+        "/etc/sysctl.d",
+        "/etc/systemd",
+        "/etc/systemd/journald.conf",
+        "/etc/systemd/logind.conf",
+        "/etc/systemd/network",
+        "/etc/systemd/networkd.conf",
+        "/etc/systemd/oomd.conf",
+        "/etc/systemd/pstore.conf",
+        "/etc/systemd/resolved.conf",
+        "/etc/systemd/sleep.conf",
+        "/etc/systemd/system",
+        "/etc/systemd/system.conf",
+        "/etc/systemd/timesyncd.conf",
+        "/etc/systemd/user",
+        "/etc/systemd/user.conf",
+        "/etc/tmpfiles.d",
+        "/etc/udev",
+        "/etc/udev/rules.d",
+        "/etc/udev/udev.conf",
+        "/root",
+        "/usr/local",
+        "/usr/local/bin",
+        "/usr/local/lib",
+        "/usr/local/sbin",
+        "/usr/local/share",
+        "/var",
+        "/var/cache",
+        "/var/cache/cups",
+        "/var/lib",
+        "/var/lib/AccountsService",
+        "/var/lib/AccountsService/icons",
+        "/var/lib/AccountsService/users",
+        "/var/lib/NetworkManager",
+        "/var/lib/PackageKit",
+        "/var/lib/colord",
+        "/var/lib/colord/icc",
+        "/var/lib/dbus",
+        "/var/lib/headstart",
+        "/var/lib/lightdm",
+        "/var/lib/polkit-1",
+        "/var/lib/systemd",
+        "/var/lib/systemd/backlight",
+        "/var/lib/systemd/catalog",
+        "/var/lib/systemd/coredump",
+        "/var/lib/systemd/linger",
+        "/var/lib/systemd/rfkill",
+        "/var/lib/systemd/timers",
+        "/var/lib/udisks2",
+        "/var/lib/upower",
+        "/var/log",
+        "/var/log/cups",
+        "/var/log/journal",
+        "/var/spool",
+        "/var/spool/cron",
+        "/var/spool/cron/crontabs",
+        "/var/spool/cups",
+};
+
+/* The targets for which a distribution enables units: the names of directories with symlinks. */
+static const char *const targets[] = {
+        "basic",     "bluetooth", "default",           "emergency",
+        "getty",     "graphical", "graphical-session", "graphical-session-pre",
+        "hibernate", "local-fs",  "multi-user",        "network-online",
+        "paths",     "printer",   "remote-fs",         "sleep",
+        "sockets",   "suspend",   "sysinit",           "timers",
+};
+
 static bool is_below(const char *path, const char *prefix)
 {
     size_t l = strlen(prefix);
@@ -101,8 +210,33 @@ static bool is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, l) == 0 && (path[l] == 0 || path[l] == '/');
 }
 
+/* Returns true for a directory such as /etc/systemd/system/getty.target.wants. */
+static bool is_of_target(const char *path)
+{
+    static const char *const parents[] = {"/etc/systemd/system/", "/etc/systemd/user/"};
+
+    for (size_t i = 0; i < ELEMENTSOF(parents); i++) {
+        size_t l = strlen(parents[i]);
+
+        for (size_t k = 0; k < ELEMENTSOF(targets) && strncmp(path, parents[i], l) == 0; k++) {
+            size_t t = strlen(targets[k]);
+
+            if (strncmp(path + l, targets[k], t) == 0 &&
+                (strcmp(path + l + t, ".target.wants") == 0 ||
+                 strcmp(path + l + t, ".target.requires") == 0))
+                return true;
+        }
+    }
+    return false;
+}
+
 bool model_path_is_portable(const char *path)
 {
+    for (size_t i = 0; i < ELEMENTSOF(alone); i++)
+        if (strcmp(path, alone[i]) == 0)
+            return true;
+    if (is_of_target(path))
+        return true;
     for (size_t i = 0; i < ELEMENTSOF(local); i++)
         if (is_below(path, local[i]))
             return false;

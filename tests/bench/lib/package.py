@@ -22,11 +22,12 @@ STATE, CONFIGURATION = "var/lib/headstart", "etc/headstart"
 
 class Package:
     """The files that `meson install` puts below `stage`, a directory that this class makes. With
-    `own_boot_id` the units see the boot id of their machine, and not that of the host."""
+    `own_boot_id` the units see the boot id of their machine, and not that of the host. With `starts`
+    the units start in the bench's machine, too."""
 
-    def __init__(self, builddir, stage, own_boot_id=False):
+    def __init__(self, builddir, stage, own_boot_id=False, starts=True):
         self.builddir, self.stage = Path(builddir), Path(stage)
-        self.dropped = {CONTAINER_CONDITION} | (HIDES_BOOT_ID if own_boot_id else set())
+        self.dropped = ({CONTAINER_CONDITION} if starts else set()) | (HIDES_BOOT_ID if own_boot_id else set())
         self.options = {}
         self._made = []  # directories that install() has made, the parents first
 
