@@ -194,7 +194,8 @@ static const char *const alone[] = {
         "/var/spool/cups",
 };
 
-/* The targets for which a distribution enables units: the names of directories with symlinks. */
+/* The targets for which a distribution enables units. Symlinks to the units are in the directories
+ * /etc/systemd/system/NAME.target.wants and similar ones. */
 static const char *const targets[] = {
         "basic",     "bluetooth", "default",           "emergency",
         "getty",     "graphical", "graphical-session", "graphical-session-pre",
@@ -232,16 +233,15 @@ static bool is_of_target(const char *path)
 
 bool model_path_is_portable(const char *path)
 {
+    bool is_local = false;
+
+    for (size_t i = 0; i < ELEMENTSOF(local); i++)
+        is_local = is_local || is_below(path, local[i]);
+    for (size_t i = 0; i < ELEMENTSOF(shared) && !is_local; i++)
+        if (is_below(path, shared[i]))
+            return true;
     for (size_t i = 0; i < ELEMENTSOF(alone); i++)
         if (strcmp(path, alone[i]) == 0)
             return true;
-    if (is_of_target(path))
-        return true;
-    for (size_t i = 0; i < ELEMENTSOF(local); i++)
-        if (is_below(path, local[i]))
-            return false;
-    for (size_t i = 0; i < ELEMENTSOF(shared); i++)
-        if (is_below(path, shared[i]))
-            return true;
-    return false;
+    return is_of_target(path);
 }
