@@ -70,8 +70,8 @@ const Verb verb_export = {
         .arguments = "",
         .summary = "Write what was learned for other machines",
         .description =
-                "Writes only files that a distribution ships, summed over all users. Leaves out\n"
-                "paths in home directories and local settings, user ids, positions on disk, and\n"
+                "Writes only names that are the same on every machine, summed over all users. Leaves\n"
+                "out paths in home directories and local settings, user ids, positions on disk, and\n"
                 "which application follows which.",
         .options = options,
         .run = run,

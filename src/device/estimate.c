@@ -17,9 +17,10 @@
 /* NEAR and FAR take equally long if they differ by at most this factor. */
 #define EQUAL_RATIO 2.0
 
-/* Samples that returned zeros are ignored if there are at least this many others, and if they took
- * less time than the others by this factor: the device has answered them without reading. */
-#define NONZERO_MIN  4U
+/* Samples that returned zeros are ignored if there are at least this many others. */
+#define NONZERO_MIN 4U
+/* To find out whether the device seeks, they are ignored only if they took less time than the
+ * others by this factor: the device has answered them without a seek. */
 #define ZEROED_RATIO 2.0
 
 /* Half a rotation at 15,000 rpm (2.0 ms) and at 4,200 rpm (7.1 ms), with a margin. */
@@ -84,10 +85,20 @@ static void collect_some(const DeviceSamples *s, DeviceSampleKind k, sample_filt
     }
 }
 
-/* Collects the value of each sample that passes the filter. Skips the samples that returned zeros
- * if the device has probably not read them. */
+/* Collects the value of each sample that passes the filter. If enough of these samples did not
+ * return zeros, skips those that did. */
 static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
                     uint64_t filter_argument, sample_value_t value, double argument, Values *ret)
+{
+    collect_some(s, k, filter, filter_argument, value, argument, 0, ret);
+    if (ret->n < NONZERO_MIN)
+        collect_some(s, k, filter, filter_argument, value, argument, -1, ret);
+}
+
+/* Collects the time of each sample that passes the filter. Skips samples that returned zeros only
+ * if the device has answered them without a seek. */
+static void collect_seeks(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
+                          uint64_t filter_argument, Values *ret)
 {
     double zeroed = 0, others = 0;
 
@@ -97,8 +108,8 @@ static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t 
     collect_some(s, k, filter, filter_argument, time_of, 0, 0, ret);
     if (ret->n >= NONZERO_MIN)
         others = quantile(ret, 0.5);
-    collect_some(s, k, filter, filter_argument, value, argument,
-                 others > ZEROED_RATIO * zeroed ? 0 : -1, ret);
+    if (others <= ZEROED_RATIO * zeroed || ret->n < NONZERO_MIN)
+        collect_some(s, k, filter, filter_argument, time_of, 0, -1, ret);
 }
 
 static bool is_any(const DeviceSample *s, uint64_t argument)
@@ -167,13 +178,13 @@ int device_seeks_slowly(const DeviceSamples *s)
     Values far, near;
     double typical, fast_far, fast_near;
 
-    collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &far);
+    collect_seeks(s, DEVICE_SAMPLE_FAR, is_any, 0, &far);
     if (far.n < DEVICE_FAR_MIN)
         return -ENODATA;
     typical = quantile(&far, 0.5);
     if (typical < SEEK_MIN_USEC)
         return 0;
-    collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, &near);
+    collect_seeks(s, DEVICE_SAMPLE_NEAR, has_distance, 0, &near);
     if (near.n < DEVICE_NEAR_MIN || typical > SEEK_MAX_USEC)
         return -ENODATA;
     fast_far = quantile(&far, 0.1);

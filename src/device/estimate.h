@@ -27,9 +27,9 @@
  * - Depth: the product of the highest throughput of PARALLEL and the latency. By Little's law this
  *   is the smallest depth with full throughput.
  *
- * Samples that the device answered with zeros do not count if there are enough others, and if the
- * zeros took less than half of their time: then the device has not read. A disk that seeks takes as
- * long for a free block as for any other. */
+ * Samples that the device answered with zeros count only if there are too few others. Whether the
+ * device seeks slowly is an exception: a disk that seeks takes as long for a free block as for any
+ * other. There, zeros do not count only if they took less than half of the time of the others. */
 
 #include "device/profile.h"
 #include "device/samples.h"

@@ -280,7 +280,8 @@ int model_make_portable(const Model *m, Model **ret);
 
 /* Returns true for paths below directories of the distribution (/usr, /etc, …), except where the
  * administrator chooses the names (/usr/local, /etc/NetworkManager, …), and for a list of names
- * that every machine has, without the names below them (/var/lib, /etc/systemd/system). */
+ * that are the same on every machine that has them, without the names below them (/var/lib,
+ * /etc/systemd/system). */
 bool model_path_is_portable(const char *path);
 
 /* Returns true if the beginning of most learned boots was not recorded, so that the model lacks

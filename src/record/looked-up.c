@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/open.h"
 #include "system/disk-call.h"
+#include "volume/encryption.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -95,6 +96,9 @@ static void run(DiskJob *job)
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_dev != x->st_dev ||
         st.st_uid != 0 || st.st_mode & (S_IWGRP | S_IWOTH))
+        return;
+    /* The names in a directory with a key of its own are not stored in clear. */
+    if (encryption_read_file(fd, &(Encryption){0}).by_file)
         return;
     cached = open_beneath_cached(fd, ".");
     if (cached < 0)

@@ -579,21 +579,22 @@ static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)
     return NULL;
 }
 
-/* Searches the directories of the stage's files, and then the directories that this finds, each
- * once. A name deep in a tree of directories that the stage did not open is found in this way, for
- * example the target of a symlink. */
+/* Searches the directories of the stage's files, each once. Of a boot it also searches the
+ * directories that this finds. A name in a directory of which the boot opened no file is found in
+ * this way, for example the target of a symlink. The trace of a login has a user, and other users
+ * look up names in those directories meanwhile. */
 static int add_looked_up(TraceBuilder *b)
 {
     Trace *t = b->t;
-    size_t left = LOOKED_UP_MAX, n_searched = 0;
+    size_t n_opened = t->n_files, left = LOOKED_UP_MAX, n_searched = 0;
     usec_t due = clock_now(CLOCK_MONOTONIC) + LOOKED_UP_USEC;
     _cleanup_free_ bool *searched = NULL;
-    int r = 0;
 
-    for (size_t i = 0; i < t->n_files && left > 0 && r >= 0; i++) {
+    for (size_t i = 0; i < (b->s->stage == STAGE_BOOT ? t->n_files : n_opened); i++) {
         const TraceFile *f = &t->files[i];
         uint32_t volume = f->volume, directory = f->directory ? f->path : t->paths[f->path].parent;
         const Volume *v;
+        int r;
 
         if (grow_array_zeroed(&searched, &n_searched, t->n_paths + 1, sizeof(bool)) < 0)
             return -ENOMEM;
@@ -601,12 +602,14 @@ static int add_looked_up(TraceBuilder *b)
         searched[directory] = true;
         if (!v)
             continue;
-        if (stop_is_pending() || clock_now(CLOCK_MONOTONIC) >= due)
+        if (left == 0 || stop_is_pending() || clock_now(CLOCK_MONOTONIC) >= due)
             break;
         give_way(b);
         r = looked_up_add(t, directory, volume, v, b->root, &left);
+        if (r < 0)
+            return r;
     }
-    return r;
+    return 0;
 }
 
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret)

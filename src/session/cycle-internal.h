@@ -10,7 +10,7 @@
 
 typedef struct CyclePath {
     char *text;   /* path of a file or directory; for metadata the filesystem's UUID */
-    bool shipped; /* it is below a directory of the distribution: model_path_is_portable() */
+    bool shipped; /* no user chose the name: model_path_is_portable() */
     bool refused; /* cycle_refuse() has excluded it */
 } CyclePath;
 

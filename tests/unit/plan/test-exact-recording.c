@@ -40,8 +40,10 @@ static void a_slow_recording_is_made_up_for(void **state)
     assert_int_equal(exact_recording_read_ahead(&slow, 128), 32);
     /* A quarter is less than the smallest read-ahead. */
     assert_int_equal(exact_recording_read_ahead(&slow, 32), 0);
-    /* With enough read-ahead, half of the latency is no limit. */
+    /* The transfer of 128 KiB takes less than half of the latency, and 4 MiB are usual. */
     assert_int_equal(exact_recording_read_ahead(&slow, 4096), 128);
+    /* 50 KiB would not be whole pages. */
+    assert_int_equal(exact_recording_read_ahead(&slow, 200), 48);
     /* 183 boots, and 46 boots. */
     assert_int_equal(exact_recording_read_ahead(&far, 128), 0);
     assert_int_equal(exact_recording_read_ahead(&far, 512), 128);
