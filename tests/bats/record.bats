@@ -306,7 +306,8 @@ names_are_recorded_and_replayed() {
     mv "$HS_MNT/d" "$HS_MNT/moved"
     ln -s other "$HS_MNT/d"
     recorder_stop
-    shown '[.files[].path] | index("/kept") and (index("/other/file") | not)'
+    # The search for names that were looked up finds the file in its own directory.
+    shown '[.files[] | select(.looked_up | not) | .path] | index("/kept") and (index("/other/file") | not)'
 }
 
 @test "a filesystem that is mounted later is recorded, and every filesystem can be unmounted" {
