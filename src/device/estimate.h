@@ -29,7 +29,8 @@
  *
  * Samples that the device answered with zeros count only if there are too few others. Whether the
  * device seeks slowly is an exception: a disk that seeks takes as long for a free block as for any
- * other. There, zeros do not count only if they took less than half of the time of the others. */
+ * other. For this question, zeros are left out only if they took less than half of the time of the
+ * others. */
 
 #include "device/profile.h"
 #include "device/samples.h"

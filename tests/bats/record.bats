@@ -206,7 +206,8 @@ names_are_recorded_and_replayed() {
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet
     "$HEADSTART" show --json=short "$HS_STATE/boot.pack" |
-        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/sub/of/deep") and (index("data/other") | not)'
+        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/status") and
+                   index("data/sub/of/deep") and (index("data/other") | not)'
     hs_cold
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --json "$HS_STATE/boot.pack"
     jq -e '.files >= 6 and .skipped == {}' <<<"$output"
