@@ -82,6 +82,7 @@ typedef enum Leg {
     LEG_NONE, /* the replay has no legs */
     LEG_EXECUTABLE,
     LEG_METADATA,
+    LEG_FILES,
     LEG_SURVEY,
     LEG_DATA,
     LEG_OPENS,

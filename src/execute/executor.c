@@ -163,7 +163,7 @@ static unsigned workers_of(const Stream *s, uint32_t descriptors)
  * and of a file open. A recheck opens nothing. */
 static unsigned openers_of(const Replay *x, const Stream *s, uint32_t descriptors, unsigned most)
 {
-    return most == 1 || x->recheck_until ? 0 : MIN(s->n_openers, descriptors / 8);
+    return most == 1 || s->n == 0 || x->recheck_until ? 0 : MIN(s->n_openers, descriptors / 8);
 }
 
 /* Sets the window and the longest run of a worker, one of `of_queue` of the stream. Half of its
@@ -397,6 +397,13 @@ static bool has_legs(const Replay *x)
     return x->options.executable && x->list.n_streams == 1 && x->list.streams[0].beside;
 }
 
+static OperationKind kind_of_leg(Leg leg)
+{
+    return leg == LEG_METADATA ? OPERATION_METADATA
+           : leg == LEG_FILES  ? OPERATION_OPEN
+                               : OPERATION_DATA;
+}
+
 /* Returns where the leg ends that begins with the next operation. Called with the lock held. */
 static size_t find_end(const Replay *x, const StreamQueue *q, Leg leg)
 {
@@ -410,7 +417,7 @@ static size_t find_end(const Replay *x, const StreamQueue *q, Leg leg)
     else if (leg == LEG_OPENS)
         i = n;
     else
-        while (i < n && o[i].kind == (leg == LEG_METADATA ? OPERATION_METADATA : OPERATION_DATA))
+        while (i < n && o[i].kind == kind_of_leg(leg))
             i++;
     return q->next + i;
 }
@@ -450,6 +457,7 @@ static bool begin_leg(Replay *x, Leg leg)
  *
  * - the executable, for which the application waits first;
  * - metadata, which the opens need;
+ * - files of filesystems whose metadata only opens read (xfs): several workers open them;
  * - a survey: several workers open the files and find out which data are missing, so that an open
  *   that waits for the disk delays no other;
  * - the data of each bin of first use: one worker sweeps upwards over what is missing, and joins
@@ -465,8 +473,8 @@ static int run_legs(Replay *x, uint32_t descriptors)
         Leg leg;
         unsigned workers;
     } legs[] = {
-            {LEG_EXECUTABLE, 1}, {LEG_METADATA, 1},     {LEG_SURVEY, UINT_MAX},
-            {LEG_DATA, 1},       {LEG_OPENS, UINT_MAX},
+            {LEG_EXECUTABLE, 1},    {LEG_METADATA, 1}, {LEG_FILES, UINT_MAX},
+            {LEG_SURVEY, UINT_MAX}, {LEG_DATA, 1},     {LEG_OPENS, UINT_MAX},
     };
     int r = 0;
 
@@ -485,13 +493,15 @@ static int run_legs(Replay *x, uint32_t descriptors)
 static int run(Replay *x)
 {
     uint64_t n_files = le32toh(x->pack->header->n_files);
-    uint32_t descriptors;
+    uint32_t of_replays = MAX(x->options.of_replays, 1U), descriptors;
     usec_t start;
     int r = find_operations(x);
 
     if (r < 0 || x->list.n == 0)
         return r;
-    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * x->mounted.n, n_files * 2 + 1024);
+    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * x->mounted.n * of_replays,
+                                    (n_files * 2 + 1024) * of_replays) /
+                  of_replays;
     r = prepare_queues(x, descriptors);
     if (r < 0)
         return r;

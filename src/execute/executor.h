@@ -39,8 +39,10 @@ typedef struct ReplayOptions {
                          index; or NULL. Outlives the Replay */
     EarlierPack earlier[REPLAY_EARLIER_MAX]; /* what these replays have read or will read is left
                                                 out, unless samples show that it has left memory */
-    const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
-    int done_signal;    /* sent to the thread that called replay_start() when all is done */
+    const char *marker;  /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
+    unsigned of_replays; /* the process runs at most so many replays at once; each uses that part of
+                            its file descriptors. 0: one */
+    int done_signal;     /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
 typedef struct Replay Replay;

@@ -186,6 +186,8 @@ int operations_subtract(const Pack *p, const Pack *earlier, OperationList *l)
                 l->operations[n++] = l->operations[k];
         s->first = first;
         s->n = n - first;
+        if (s->n == 0)
+            s->n_openers = 0;
     }
     l->n = n;
     return 0;

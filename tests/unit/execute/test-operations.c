@@ -578,6 +578,22 @@ static void test_subtract(void **state _unused_)
     assert_int_equal(all.n, 0);
 }
 
+/* A disk from which all was read needs no worker, nor one that only opens files. */
+static void test_subtract_with_openers(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    Given xfs = one;
+    Pack p;
+
+    xfs.flags |= PACK_VOLUME_TOUCH_ENTRIES;
+    p = make(&xfs, 1);
+    assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+    assert_int_equal(l.streams[0].n_openers, OPERATION_OPENERS);
+    assert_int_equal(operations_subtract(&p, &p, &l), 0);
+    assert_int_equal(l.streams[0].n, 0);
+    assert_int_equal(l.streams[0].n_openers, 0);
+}
+
 /* The same files on another filesystem were not read. */
 static void test_subtract_other_volume(void **state _unused_)
 {
@@ -599,6 +615,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_teardown(test_policies, drop),
             cmocka_unit_test_teardown(test_subtract, drop),
+            cmocka_unit_test_teardown(test_subtract_with_openers, drop),
             cmocka_unit_test_teardown(test_subtract_other_volume, drop),
             cmocka_unit_test_teardown(test_hurry, drop),
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
