@@ -16,6 +16,8 @@
 /* A part of a file is left out if less than this share of the file's uses needed it, because the
  * part is not worth the memory. */
 #define PART_MIN 0.25
+/* The most objects of a file. Beyond this, the nearest ones are joined. */
+#define FILE_OBJECTS_MAX 256U
 
 void cycle_objects_done(CycleObjects *m)
 {
@@ -233,6 +235,64 @@ static int add_path(CycleObjects *m, const char *text)
     return 0;
 }
 
+static int compare_gaps(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x < *y) - (*x > *y);
+}
+
+static uint64_t gap_after(const CycleObject *o)
+{
+    return o[1].range.offset - range_end(&o[0].range);
+}
+
+/* Joins an object with the next one of its file. The chance becomes the mean over the bytes. */
+static void join_next(CycleObject *o, float *chance, const CycleObject *next, float chance_of_next)
+{
+    double bytes = (double)*chance * (double)o->range.length +
+                   (double)chance_of_next * (double)next->range.length;
+
+    o->range.length = range_end(&next->range) - o->range.offset;
+    *chance = (float)(bytes / (double)o->range.length);
+}
+
+/* Joins the nearest of the file's objects, which begin with `first`, until FILE_OBJECTS_MAX are
+ * left: those with the largest gaps between them stay apart. */
+static int join_nearest(CycleObjects *m, FileObjects *f, size_t first)
+{
+    size_t n = m->n_objects - first, at = first;
+    size_t n_equal = FILE_OBJECTS_MAX - 1; /* gaps of the least length that stay */
+    _cleanup_free_ uint64_t *gaps = NULL;
+    uint64_t least;
+
+    if (n <= FILE_OBJECTS_MAX)
+        return 0;
+    gaps = calloc(n - 1, sizeof(*gaps));
+    if (!gaps)
+        return -ENOMEM;
+    for (size_t i = 0; i < n - 1; i++)
+        gaps[i] = gap_after(&m->objects[first + i]);
+    qsort(gaps, n - 1, sizeof(*gaps), compare_gaps);
+    least = gaps[n_equal - 1];
+    for (size_t i = 0; gaps[i] > least; i++)
+        n_equal--;
+    for (size_t i = first + 1; i < m->n_objects; i++) {
+        const CycleObject next = m->objects[i];
+        uint64_t gap = next.range.offset - range_end(&m->objects[at].range);
+        bool stays = gap > least || (gap == least && n_equal > 0);
+
+        if (stays) {
+            n_equal -= gap == least;
+            m->objects[++at] = next;
+            f->chances[at] = f->chances[i];
+        } else
+            join_next(&m->objects[at], &f->chances[at], &next, f->chances[i]);
+    }
+    m->n_objects = at + 1;
+    return 0;
+}
+
 /* Adds the ranges of a file. Adjacent ranges with a probability of at least PART_MIN become one
  * object, with their mean probability. */
 static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const WeightedRanges *s,
@@ -275,6 +335,8 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const O
         return r;
     if (!file->directory) {
         r = add_ranges(m, f, (uint32_t)m->n_paths - 1, &best->ranges, best->sessions);
+        if (r >= 0)
+            r = join_nearest(m, f, before);
         if (r < 0)
             return r;
     }
@@ -339,31 +401,99 @@ static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
     return 0;
 }
 
-/* Adds an application of the stage. uses[*at] is its first use; *at is advanced past its last use.
- */
+/* Returns the number of parts that the uses of the application have. uses[*at] is its first use;
+ * *at is advanced past its last use. */
+static uint64_t count_parts(const ModelStage *s, const FileObjects *f, uint32_t application,
+                            size_t *at)
+{
+    uint64_t n = 0;
+
+    for (; *at < s->n_uses && s->uses[*at].application == application; ++*at)
+        n += f->first[s->uses[*at].file + 1] - f->first[s->uses[*at].file];
+    return n;
+}
+
+/* Computes how many parts each application may have, so that all together have at most
+ * CYCLE_PARTS_MAX. Applications with fewer parts have all of theirs. Without this limit, one user
+ * could make many programs use a file with many ranges, and so take the memory of headstartd. */
+static int share_parts(const ModelStage *s, const FileObjects *f, size_t n_applications,
+                       uint64_t *ret)
+{
+    _cleanup_free_ uint64_t *counts = calloc(n_applications + 1, sizeof(*counts));
+    uint64_t low = 0, high = CYCLE_PARTS_MAX;
+    size_t at = 0;
+
+    if (!counts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_applications; i++)
+        counts[i] = count_parts(s, f, i, &at);
+    while (low < high) {
+        uint64_t most = high - (high - low) / 2, all = 0;
+
+        for (size_t i = 0; i < n_applications; i++)
+            all += MIN(counts[i], most);
+        if (all <= CYCLE_PARTS_MAX)
+            low = most;
+        else
+            high = most - 1;
+    }
+    *ret = low;
+    return 0;
+}
+
+/* An application of the stage, and its uses, which begin with `first_use`. */
+typedef struct Application {
+    const ModelApplication *everybodys, *own;
+    uint32_t number;
+    size_t first_use;
+} Application;
+
+/* Adds the parts of the files that the application uses, `most` of them at most: of the files that
+ * the distribution ships, or of the others. */
+static int add_parts(CycleObjects *m, const FileObjects *f, const ModelStage *s, OwnMaps *own,
+                     const Application *x, bool shipped, uint64_t *most, uint64_t *bytes)
+{
+    for (size_t at = x->first_use; at < s->n_uses && s->uses[at].application == x->number; at++) {
+        const ModelUse *u = &s->uses[at];
+        double used = use_chance(own, x->own, x->everybodys, u);
+
+        for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1] && *most > 0; o++) {
+            int r = 0;
+
+            if (m->paths[m->objects[o].path].shipped != shipped)
+                break;
+            r = add_part(m, o, used * (double)f->chances[o]);
+            if (r < 0)
+                return r;
+            --*most;
+            *bytes += MIN(m->objects[o].range.length, UINT64_MAX - *bytes);
+        }
+    }
+    return 0;
+}
+
+/* Adds an application of the stage, with at most `most` parts: first those of files that the
+ * distribution ships. uses[*at] is its first use; *at is advanced past its last use. */
 static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum, OwnMaps *own,
-                           uint32_t application, size_t *at, const CycleParameters *p,
-                           Chains *chains)
+                           uint32_t application, size_t *at, uint64_t most,
+                           const CycleParameters *p, Chains *chains)
 {
     const ModelStage *s = &sum->stages[0];
-    const ModelApplication *a = &s->applications[application],
-                           *mine = own_application(own, a->file);
+    const ModelApplication *a = &s->applications[application];
+    const Application of = {a, own_application(own, a->file), application, *at};
     ItemParts x = {.first = (uint32_t)m->n_parts};
+    size_t own_use = own->use;
     uint64_t bytes = 0;
     uint32_t item;
     int r;
 
-    for (; *at < s->n_uses && s->uses[*at].application == application; ++*at) {
-        const ModelUse *u = &s->uses[*at];
-        double used = use_chance(own, mine, a, u);
-
-        for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1]; o++) {
-            r = add_part(m, o, used * (double)f->chances[o]);
-            if (r < 0)
-                return r;
-            bytes += MIN(m->objects[o].range.length, UINT64_MAX - bytes);
-        }
-    }
+    r = add_parts(m, f, s, own, &of, true, &most, &bytes);
+    own->use = own_use;
+    if (r >= 0)
+        r = add_parts(m, f, s, own, &of, false, &most, &bytes);
+    if (r < 0)
+        return r;
+    (void)count_parts(s, f, application, at);
     x.n = (uint32_t)m->n_parts - x.first;
     if (a->file == MODEL_NONE || x.n == 0 || bytes < p->minsize_bytes ||
         cycle_excludes(p->exclude, sum->files[a->file].path)) {
@@ -460,7 +590,8 @@ int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameter
     _cleanup_(own_maps_done) OwnMaps own = {0};
     _cleanup_model_ Model *sum = NULL;
     const unsigned stages = 1U << STAGE_LOGIN | 1U << STAGE_SESSION;
-    size_t at = 0;
+    size_t at = 0, n_applications;
+    uint64_t most = 0;
     int r;
 
     r = model_sum_stages(model, stages, UID_INVALID, &sum);
@@ -469,9 +600,11 @@ int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameter
     r = own_maps_init(&own, model, sum, uid, stages);
     if (r >= 0)
         r = add_files(m, &f, sum, &own, p);
-    for (uint32_t i = 0; r >= 0 && i < sum->stages[0].n_applications && i < CYCLE_APPLICATIONS_MAX;
-         i++)
-        r = add_application(m, &f, sum, &own, i, &at, p, chains);
+    n_applications = MIN(sum->stages[0].n_applications, (size_t)CYCLE_APPLICATIONS_MAX);
+    if (r >= 0)
+        r = share_parts(&sum->stages[0], &f, n_applications, &most);
+    for (uint32_t i = 0; r >= 0 && i < n_applications; i++)
+        r = add_application(m, &f, sum, &own, i, &at, most, p, chains);
     if (r >= 0)
         r = add_metadata(m, model, p, uid);
     return r < 0 ? r : set_worth(m);

@@ -324,6 +324,8 @@ static int offer_all(Cycle *c, CycleDecision *d)
     size_t n = s->n + m->n_objects - m->first_metadata;
     int r;
 
+    /* The latest decision borrows the requests, which may move. */
+    c->latest = (CycleDecision){0};
     r = grow_array(&c->requests, &c->allocated_requests, n, sizeof(*c->requests));
     if (r >= 0)
         r = grow_array(&c->candidates, &c->allocated_candidates, n, sizeof(*c->candidates));

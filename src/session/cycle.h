@@ -31,6 +31,7 @@
 /* Applications and objects beyond these numbers are ignored. */
 #define CYCLE_APPLICATIONS_MAX 20000U
 #define CYCLE_OBJECTS_MAX      2000000U
+#define CYCLE_PARTS_MAX        6000000U
 
 typedef struct CycleParameters {
     usec_t interval;        /* between two cycles; > 0 */

@@ -178,6 +178,7 @@ static int begin_launch(LaunchThread *t, LaunchKey key, const char *path, char *
             .io_class = IO_CLASS_BEST_EFFORT,
             .skip_resident = true,
             .executable = executable,
+            .of_replays = LAUNCH_SLOTS,
             .done_signal = SIGNAL_DONE,
     };
     int stop, slot, r;
@@ -321,9 +322,14 @@ static void update_volumes(LaunchThread *t)
 {
     if (watched_volumes_changed(&t->volumes, t->root) == 0)
         return;
-    /* An open descriptor on a mount would prevent its unmounting, so all are closed. */
-    fanotify_resolve_done(t->fanotify);
     (void)watched_volumes_update(&t->volumes, t->fanotify, t->root);
+}
+
+static void drain_events(LaunchThread *t, uint64_t *overflows)
+{
+    (void)fanotify_drain(t->fanotify, before_events, on_exec, t, overflows);
+    /* An open descriptor on a mount would prevent its unmounting. */
+    fanotify_resolve_done(t->fanotify);
 }
 
 static void drain_signals(const LaunchThread *t)
@@ -383,7 +389,7 @@ static void serve(LaunchThread *t)
         if (p[1].revents)
             stopping = true;
         else if (p[3].revents || p[4].revents)
-            (void)fanotify_drain(t->fanotify, before_events, on_exec, t, &overflows);
+            drain_events(t, &overflows);
         if (p[2].revents & POLL_MOUNTS)
             update_volumes(t);
         drain_signals(t);

@@ -643,12 +643,20 @@ launched_while() {
     dumped_while ".launch | $1" "${@:2}"
 }
 
+# opened_mounts: prints how many descriptors of the filesystem's root headstartd has. Each one keeps the filesystem busy.
+opened_mounts() {
+    find "/proc/$DAEMON/fd" -lname "$HS_MNT" | wc -l
+}
+
 @test "launch: the set of an application is read when it starts, without a prediction" {
+    local opened
     learned_starts
     session_start
     drop_caches
+    opened=$(opened_mounts)
     # This start reads none of the files in data/b, which earlier starts have read.
     launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000' as_user /bin/second nothing
+    [ "$(opened_mounts)" -eq "$opened" ]
     session_stop
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |

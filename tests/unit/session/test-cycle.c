@@ -247,6 +247,65 @@ static void test_no_scan(void **state)
 
 /* Objects whose probability is below `minimum_use` are not requested, however much room there is.
  */
+#define MANY_APPLICATIONS 200U
+#define MANY_FILES        120U
+#define MANY_RANGES       400U
+
+/* Makes a session in which many applications use many files of many ranges. S uses two files of one
+ * range. The gaps between the ranges of a file are one page, but every tenth is three pages. */
+static Trace *fragmented_session(void)
+{
+    _cleanup_free_ char *uses = NULL;
+    size_t size;
+    FILE *text = open_memstream(&uses, &size);
+    Trace *t;
+
+    fputs("S>/usr/lib/x=0-1 S>y=0-1", text);
+    for (unsigned a = 0; a < MANY_APPLICATIONS; a++)
+        for (unsigned f = 0; f < MANY_FILES; f++)
+            fprintf(text, " P%u>f%u", a, f);
+    fclose(text);
+    t = session(STAGE_SESSION, 1000, T0, 0, uses, NULL);
+    t->duration = 1000000 * S;
+    for (uint32_t i = 0; i < t->n_files; i++)
+        if (t->paths[t->files[i].path].name[0] == 'f')
+            for (uint64_t k = 0, page = 0; k < MANY_RANGES; k++, page += k % 10 ? 2 : 4) {
+                assert_int_equal(range_set_insert(&t->files[i].resident, page * PAGE, PAGE), 0);
+                t->files[i].size_bytes = (page + 1) * PAGE;
+            }
+    return t;
+}
+
+/* The parts of all applications take a bounded memory. An application with few parts has them all,
+ * and a file has at most 256 objects, which the largest gaps divide. */
+static void test_parts_are_bounded(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = model_of(fragmented_session());
+    _cleanup_cycle_ Cycle *c = make(&p, m);
+    size_t n_of_file = 0, n_wide_gaps = 0, n_small = 0, n_large = 0;
+
+    for (size_t i = 0; i < c->objects.first_metadata; i++) {
+        const CycleObject *o = &c->objects.objects[i];
+
+        if (strcmp(c->objects.paths[o->path].text, "/f/f0") != 0)
+            continue;
+        n_of_file++;
+        n_wide_gaps += i > 0 && o[-1].path == o->path &&
+                       o->range.offset - range_end(&o[-1].range) == 3 * PAGE;
+    }
+    assert_int_equal(n_of_file, 256);
+    assert_int_equal(n_wide_gaps, MANY_RANGES / 10 - 1);
+    assert_true(c->objects.n_parts <= CYCLE_PARTS_MAX);
+    assert_true(c->objects.n_parts > CYCLE_PARTS_MAX - MANY_APPLICATIONS);
+    for (size_t i = 0; i < c->objects.n_items; i++) {
+        n_small += c->objects.items[i].n == 2;
+        n_large += c->objects.items[i].n == (CYCLE_PARTS_MAX - 2) / MANY_APPLICATIONS;
+    }
+    assert_int_equal(n_small, 1);
+    assert_int_equal(n_large, MANY_APPLICATIONS);
+}
+
 static void test_minimum_use(void **state)
 {
     CycleParameters p = parameters();
@@ -689,6 +748,7 @@ int main(void)
             cmocka_unit_test(test_budget),
             cmocka_unit_test(test_switches),
             cmocka_unit_test(test_no_scan),
+            cmocka_unit_test(test_parts_are_bounded),
             cmocka_unit_test(test_minimum_use),
             cmocka_unit_test(test_metadata),
             cmocka_unit_test(test_metadata_is_bounded),
