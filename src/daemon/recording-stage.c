@@ -197,9 +197,17 @@ static void append_light_boot(const RecordingStage *s)
     session_history_append_light(&e);
 }
 
+/* Returns true if the machine was suspended during the boot or login. Its times say nothing then.
+ */
+static bool was_suspended(const RecordingStage *s)
+{
+    return s->stage != STAGE_SESSION && recorder_was_suspended(s->recorder);
+}
+
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
 {
-    int r = drop ? recorder_drop_stage(s->recorder) : write_trace(s, settled_ago);
+    bool suspended = !drop && was_suspended(s);
+    int r = drop || suspended ? recorder_drop_stage(s->recorder) : write_trace(s, settled_ago);
 
     if (r == -ESRCH) /* nothing is being recorded */
         return;
@@ -207,8 +215,9 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
         log_error_errno(r, "headstartd: cannot write the trace of this stage below %s: %m",
                         s->arguments->state);
         s->failed = true;
-    } else if (drop) {
-        log_info("headstartd: %s was cut short: dropped", stage_to_string(s->stage));
+    } else if (drop || suspended) {
+        log_info("headstartd: %s was %s: dropped", stage_to_string(s->stage),
+                 suspended ? "interrupted by a suspend" : "cut short");
         append_light_boot(s);
     }
     malloc_trim(0); /* the next stage begins with an empty record */

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 
 #define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
-#define MESSAGE_VERSION 3U
+#define MESSAGE_VERSION 4U
 
 /* The message that accompanies the descriptors, in native byte order. headstart-init and headstartd
  * come from one package, but an initrd may contain an older headstart-init than the root

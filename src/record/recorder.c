@@ -421,6 +421,14 @@ void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age)
     stage_record_note_ready(&recorder->stage, &now, age);
 }
 
+bool recorder_was_suspended(const Recorder *recorder)
+{
+    Moment now;
+
+    moment_read(&now);
+    return recorder->stage.recording && moment_suspended(&recorder->stage.start, &now);
+}
+
 static void drain_in_pause(void *arg)
 {
     (void)recorder_drain(arg);

@@ -92,6 +92,9 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
  * login) was reached `age` ago. Does nothing if another stage, or none, is being recorded. */
 void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
 
+/* Returns true if the machine was suspended or hibernated since the stage began. */
+bool recorder_was_suspended(const Recorder *recorder);
+
 /* Ends the stage and makes its trace: takes the last snapshot of metadata, then resolves the path
  * of each file and reads its residency. Applications are still reported. Returns 0, -ESRCH (no
  * stage is being recorded), -ENOMEM, or another negative errno. After any error but -ESRCH there is

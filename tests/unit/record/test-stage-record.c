@@ -84,13 +84,26 @@ static void test_unknown_totals(void **state _unused_)
     stage_record_done(&s);
 }
 
+static void test_suspended(void **state _unused_)
+{
+    const Moment begin = {.boottime = 8 * USEC_PER_SEC, .monotonic = 5 * USEC_PER_SEC};
+    Moment end = {.boottime = 68 * USEC_PER_SEC, .monotonic = 65 * USEC_PER_SEC};
+
+    /* A suspend before the stage does not count, nor that the clocks are read one after the other.
+     */
+    assert_false(moment_suspended(&begin, &end));
+    end.monotonic -= 20 * USEC_PER_MSEC;
+    assert_false(moment_suspended(&begin, &end));
+    end.boottime += 8 * USEC_PER_HOUR;
+    assert_true(moment_suspended(&begin, &end));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_short_stage),
-            cmocka_unit_test(test_long_stage),
-            cmocka_unit_test(test_sessions_have_none),
-            cmocka_unit_test(test_unknown_totals),
+            cmocka_unit_test(test_short_stage),        cmocka_unit_test(test_long_stage),
+            cmocka_unit_test(test_sessions_have_none), cmocka_unit_test(test_unknown_totals),
+            cmocka_unit_test(test_suspended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
