@@ -4,12 +4,28 @@
 
 #include <string.h>
 
+static int compare_offsets(const void *a, const void *b)
+{
+    const Range *x = a, *y = b;
+
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
 /* Collects what was seen of the filesystem with that UUID. */
 static int collect_seen(const Prediction *p, const char *uuid, RangeSet *ret)
 {
+    _cleanup_free_ Range *ranges = calloc(p->n_seen + 1, sizeof(*ranges));
+    size_t n = 0;
+
+    if (!ranges)
+        return -ENOMEM;
     for (size_t i = 0; i < p->n_seen; i++)
-        if (strcmp(p->seen[i].uuid, uuid) == 0 &&
-            range_set_insert(ret, p->seen[i].range.offset, p->seen[i].range.length) == -ENOMEM)
+        if (strcmp(p->seen[i].uuid, uuid) == 0)
+            ranges[n++] = (Range){p->seen[i].range.offset, p->seen[i].range.length};
+    /* The ranges come in several sorted rows. A range that is inserted before others moves them. */
+    qsort(ranges, n, sizeof(*ranges), compare_offsets);
+    for (size_t i = 0; i < n; i++)
+        if (range_set_insert(ret, ranges[i].offset, ranges[i].length) == -ENOMEM)
             return -ENOMEM;
     return 0;
 }
