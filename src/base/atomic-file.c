@@ -55,9 +55,7 @@ static bool is_temporary_of(const char *entry, const char *name)
     return digits > 0 && strcmp(entry + digits, ".tmp") == 0;
 }
 
-/* Removes the temporary files of `name` that no process is writing. Ignores errors, because they do
- * not keep the file from being written. */
-static void remove_stale_temporaries(int dir_fd, const char *name)
+void atomic_file_remove_temporaries(int dir_fd, const char *name)
 {
     _cleanup_closedir_ DIR *d = NULL;
 
@@ -104,7 +102,8 @@ static int write_in(int dir_fd, const char *name, const void *data, size_t size,
 
     if (asprintf(&tmp, "%s.%d.tmp", name, (int)getpid()) < 0)
         return -ENOMEM;
-    remove_stale_temporaries(dir_fd, name);
+    /* Errors do not keep the file from being written. */
+    atomic_file_remove_temporaries(dir_fd, name);
     fd = create_temporary(dir_fd, tmp, mode);
     if (fd < 0)
         return fd;

@@ -14,6 +14,10 @@
  * any other failure the old file is unchanged. No temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
+/* Removes the temporary files that writers of `name`, which were killed, have left in the
+ * directory. `name` has no slash. Those that a process is writing stay. Errors are ignored. */
+void atomic_file_remove_temporaries(int dir_fd, const char *name);
+
 /* Writes to a path from a command line. Replaces a regular file as atomic_file_write() does; a
  * symlink to it stays. Writes into a device or FIFO, and waits until a FIFO has a reader. Refuses
  * files that another user may have prepared in a sticky directory such as /tmp: see

@@ -53,8 +53,10 @@ static int update(int fd, const char *name, bool wanted, const void *bytes, size
     bool absent = faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
     int r;
 
-    if (!wanted)
+    if (!wanted) {
+        atomic_file_remove_temporaries(fd, name);
         return absent || unlinkat(fd, name, 0) >= 0 || errno == ENOENT ? 0 : -errno;
+    }
     if (size > 0)
         r = packs_write(fd, name, bytes, size);
     else

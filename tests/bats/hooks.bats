@@ -16,7 +16,7 @@ setup() {
     local f libexec
     mkdir "$HS_TMP/libexec" "$HS_TMP/bin"
     libexec=$(sed -n 's,^@\?\(/.*\)/hook greeter$,\1,p' "$HS_BUILD/hooks/hook-sddm-display")
-    for f in hook hook-lightdm-session hook-sddm-display PostLogin; do
+    for f in hook hook-lightdm-session hook-sddm-display PostLogin lightdm-headstart.conf; do
         sed -e "s,$libexec,$HS_TMP/libexec,g" -e "s,/var/lib/headstart,$HS_STATE,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
         chmod +x "$HS_TMP/libexec/$f"
     done
@@ -39,6 +39,14 @@ on_systemd() {
     timeout 10 unshare --mount sh -c '
         mount -t tmpfs none /run && mkdir -p /run/systemd/system && PATH=$1:$PATH && shift && exec "$@"' \
         - "$HS_TMP/bin" "$@" 3>&-
+}
+
+# as_lightdm KEY: runs the command that headstart's configuration of LightDM has for the key.
+as_lightdm() {
+    local command argv
+    command=$(sed -n "s/^$1=//p" "$HS_TMP/libexec/lightdm-headstart.conf")
+    eval "argv=($command)" # LightDM parses the words like a shell
+    on_systemd "${argv[@]}"
 }
 
 told() {
@@ -76,8 +84,12 @@ told() {
     USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
     hs_wait 10 told "start --no-block headstart-replay-user@0.service"
     rm "$HS_TMP/told"
-    USER=root run -0 on_systemd "$HS_TMP/libexec/hook-lightdm-session"
+    USER=root run -0 as_lightdm session-setup-script
     hs_wait 10 told "start --no-block headstart-replay-user@0.service"
+    rm "$HS_TMP/told"
+    run -0 as_lightdm greeter-setup-script
+    hs_wait 10 told "start --no-block headstart-replay-login.service"
+    rm "$HS_TMP/told"
     run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display"
     hs_wait 10 told "start --no-block headstart-replay-login.service"
 }
@@ -106,9 +118,13 @@ told() {
     printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/systemctl"
     chmod +x "$HS_TMP/bin/systemctl"
     run -0 on_systemd "$HS_TMP/libexec/hook" greeter
-    # The package was removed, but its configuration stays.
-    rm "$HS_TMP/libexec/hook"
+    # The package was removed, but its configuration stays. LightDM keeps its own in memory.
+    rm "$HS_TMP/libexec/hook" "$HS_TMP/libexec/hook-lightdm-session"
     USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
+    [ -z "$output" ]
+    USER=root run -0 as_lightdm greeter-setup-script
+    [ -z "$output" ]
+    USER=root run -0 as_lightdm session-setup-script
     [ -z "$output" ]
 }
 

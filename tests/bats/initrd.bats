@@ -173,29 +173,66 @@ END
     DPKG_MAINTSCRIPT_PACKAGE=headstart PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]
     PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-13-amd64
-    rm "$HS_TMP/bin/update-initramfs"
-    PATH=$HS_TMP/bin:$PATH run -0 "$script"
-    [ -z "$output" ]
-    PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-13-amd64
+    PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
     was_done <<'END'
 update-initramfs -u
 update-initramfs -u
 update-initramfs -u -k 6.1.0-13-amd64
-dracut --quiet --force --regenerate-all
-dracut --quiet --force --kver 6.1.0-13-amd64
+update-initramfs -u -k all
 END
     # Without a tool there is nothing to build.
-    rm "$HS_TMP/bin/dracut"
+    rm "$HS_TMP/bin/update-initramfs" "$HS_TMP/bin/dracut"
     PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]
 }
 
+@test "a rebuild with dracut, which deletes the image if the filesystem is full, needs room for a second image" {
+    local script root=$HS_TMP/root kernel
+    script=$(built rebuild-initrd)
+    stub_command dracut 'exit 0'
+    for kernel in 6.1.0-9 6.1.0-13 6.12.3; do
+        mkdir -p "$root/lib/modules/$kernel"
+        : >"$root/lib/modules/$kernel/modules.dep"
+    done
+    mkdir -p "$root/lib/modules/7.0-removed" "$root/boot/efi/id/6.1.0-13"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-9
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
+    # Images that are larger than the free space: each of the names by which dracut finds its image.
+    truncate -s 8T "$root/boot/initramfs-6.12.3.img" "$root/boot/efi/id/6.1.0-13/initrd"
+    : >"$root/boot/initrd.img-6.1.0-9"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    [ "$output" = "headstart: the initrd was not built again ($root/boot/initramfs-6.12.3.img: too little free space on its filesystem)" ]
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
+    [ "${#lines[@]}" -eq 2 ]
+    [[ $output == *"id/6.1.0-13/initrd: too little"*"initramfs-6.12.3.img: too little"* ]]
+    was_done <<'END'
+dracut --quiet --force --kver 6.12.3
+dracut --quiet --force --kver 6.1.0-9
+dracut --quiet --force --kver 6.1.0-9
+dracut --quiet --force --kver 6.1.0-13
+dracut --quiet --force --kver 6.12.3
+dracut --quiet --force --kver 6.1.0-9
+END
+}
+
+@test "a rebuild with mkinitcpio builds the images of all presets" {
+    stub_command mkinitcpio 'exit 0'
+    PATH=$HS_TMP/bin:$PATH run -0 "$(built rebuild-initrd)"
+    was_done <<'END'
+mkinitcpio -P
+END
+}
+
 # package FUNCTION: runs this function of the Arch package's script. The script finds no commands but the
-# replacements and rm, so that it never builds the initrd of this machine.
+# replacements and those that it needs for files, so that it never builds the initrd of this machine.
 package() {
-    sed -e "s|/usr/lib/headstart|$LIBEXEC|g" -e "s|/etc/headstart|$HS_TMP/etc|g" \
+    local command
+    sed -e "s|/usr/lib/headstart|$LIBEXEC|g" -e "s|/etc/headstart|$HS_TMP/etc|g" -e "s|/run/headstart|$HS_TMP/run|g" \
         -e "s|/run/systemd/system|$HS_TMP/absent|" "$HS_SOURCE/data/packaging/arch/headstart.install" >"$HS_TMP/package"
-    ln -sf "$(command -v rm)" "$HS_TMP/bin/rm"
+    for command in rm cp mkdir sh; do
+        ln -sf "$(command -v $command)" "$HS_TMP/bin/$command"
+    done
     # shellcheck disable=SC2016 # the inner shell expands it
     PATH=$HS_TMP/bin "$BASH" -c '. "$0"; "$1"' "$HS_TMP/package" "$1"
 }
@@ -208,25 +245,33 @@ package() {
         mv "$HS_TMP/bin/$program" "$LIBEXEC"
     done
     mkdir "$HS_TMP/etc"
-    touch "$HS_TMP/etc/"{boot.pack,boot-idle,disabled}
-    stub_command dracut exit 1
+    touch "$HS_TMP/etc/"{boot.pack,boot.pack.7.tmp,boot-idle,disabled}
     package post_install
     package post_upgrade
+    package pre_remove
+    rm "$LIBEXEC/rebuild-initrd" # pacman removes the files of the package
     package post_remove
     [ "$(ls "$HS_TMP/etc")" = disabled ]
+    [ -z "$(ls "$HS_TMP/run")" ]
+    stub_command rebuild-initrd exit 0
+    mv "$HS_TMP/bin/rebuild-initrd" "$LIBEXEC"
     stub_command mkinitcpio exit 0
     package post_install
     package post_upgrade
+    package pre_remove
     package post_remove
-    # Without any tool nothing fails.
-    rm "$HS_TMP/bin/"{dracut,mkinitcpio}
+    [ -z "$(ls "$HS_TMP/run")" ]
+    # Without the copy nothing fails.
+    rm "$HS_TMP/bin/mkinitcpio"
     package post_remove
     sed -i -e /systemctl/d -e "s, $,," "$DONE"
     was_done <<'END'
 install-hooks install
 rebuild-initrd
 rebuild-initrd
-dracut --quiet --force --regenerate-all
+install-hooks remove
+rebuild-initrd --all
 install-hooks install
+install-hooks remove
 END
 }
