@@ -1,10 +1,12 @@
 """A machine that boots from a directory: systemd-nspawn, observed only from outside."""
 
 import os
+import queue
 import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -22,14 +24,26 @@ OWN_DISK = "/run/own-disk"  # tests/bench/own-disk.c inside the machine
 
 
 class NotifySocket:
-    """The receiving end of sd_notify(3)."""
+    """The receiving end of sd_notify(3). A thread empties the socket. While it is full, the system manager would
+    wait for room with each message, and would neither start a unit nor answer a call: it reports three times a
+    second which start job still runs."""
 
     def __init__(self, path):
         self.path = str(path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
+        self.lines = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self._receive, daemon=True)
+        self.reader.start()
+
+    def _receive(self):
+        while message := self.socket.recv(8192):
+            for line in message.decode(errors="replace").splitlines():
+                self.lines.put(line)
 
     def close(self):
+        self.socket.shutdown(socket.SHUT_RD)  # ends the thread
+        self.reader.join()
         self.socket.close()
         Path(self.path).unlink(missing_ok=True)
 
@@ -38,16 +52,18 @@ class NotifySocket:
         process or the timeout ends before that. `each` is called with every assignment."""
         end = time.monotonic() + timeout
         while True:
-            if select.select([self.socket], [], [], 0.1)[0]:
-                for line in self.socket.recv(8192).decode(errors="replace").splitlines():
-                    each(*line.split("=", 1) if "=" in line else (line, ""))
-                    if line.startswith(wanted):
-                        return line
-            elif process.poll() is not None:
-                raise BenchError(f"{process.args[0]} ended with status {process.returncode} "
-                                 f"before it said {wanted}")
-            elif time.monotonic() > end:
-                raise BenchError(f"{process.args[0]} did not say {wanted} within {timeout} s")
+            try:
+                line = self.lines.get(timeout=0.1)
+            except queue.Empty:
+                if process.poll() is not None:
+                    raise BenchError(f"{process.args[0]} ended with status {process.returncode} "
+                                     f"before it said {wanted}") from None
+                if time.monotonic() > end:
+                    raise BenchError(f"{process.args[0]} did not say {wanted} within {timeout} s") from None
+                continue
+            each(*line.split("=", 1) if "=" in line else (line, ""))
+            if line.startswith(wanted):
+                return line
 
 
 class Machine:
