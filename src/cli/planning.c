@@ -8,6 +8,7 @@
 #include "base/directory.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "boot/last-control.h"
 #include "cli/capability.h"
 #include "cli/models.h"
@@ -483,8 +484,9 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
         return cli_error(r, "cannot plan %s: %m", j.what);
 
     if (j.summary.n_skipped[PLAN_SKIP_DENIED] > 0 && !capability_have(CAP_DAC_READ_SEARCH))
-        cli_warning(0, "%llu files cannot be opened: CAP_DAC_READ_SEARCH is missing",
-                    (unsigned long long)j.summary.n_skipped[PLAN_SKIP_DENIED]);
+        cli_warning(0, "%llu file%s cannot be opened: CAP_DAC_READ_SEARCH is missing",
+                    (unsigned long long)j.summary.n_skipped[PLAN_SKIP_DENIED],
+                    text_plural_s(j.summary.n_skipped[PLAN_SKIP_DENIED]));
     r = p->dry_run ? planning_print_operations(p, j.what, j.content) : write_pack(p, &j);
     if (r < 0)
         return r;

@@ -5,6 +5,7 @@
 
 #include "base/directory.h"
 #include "base/json-util.h"
+#include "base/text.h"
 #include "boot/last-control.h"
 #include "command/cli-state.h"
 #include "command/systemctl.h"
@@ -263,8 +264,8 @@ static int print(const Forgetting *f)
     if (f->c->json != JSON_OFF)
         return cli_print_json(f->c, columns, f->n_traces, f->n_packs, f->n_left);
     if (!f->c->quiet)
-        printf("Deleted: %" PRIu64 " traces, %" PRIu64 " packs, and the model.%s\n", f->n_traces,
-               f->n_packs,
+        printf("Deleted: %" PRIu64 " trace%s, %" PRIu64 " pack%s, and the model.%s\n", f->n_traces,
+               text_plural_s(f->n_traces), f->n_packs, text_plural_s(f->n_packs),
                is_partial(f) && f->n_left > 0 ? " The remaining traces were learned again, and "
                                                 "the packs were planned again."
                                               : "");

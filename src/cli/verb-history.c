@@ -284,11 +284,12 @@ static int run(Context *c)
 const Verb verb_history = {
         .name = "history",
         .arguments = "",
-        .summary = "Show what each boot and login took",
+        .summary = "Show how long each boot and login took",
         .description =
-                "Hits are data of the pack that the session used, waste was not used, and misses\n"
-                "were read and are not in the pack. Hits and waste were observed per file in a\n"
-                "session with replay, and per page in one without. Misses are always per page.",
+                "Hits are data of the pack that the session used. Waste is data of the pack that\n"
+                "the session did not use. Misses are data that the session read and that the pack\n"
+                "lacks. Hits and waste count whole files in a session with replay, and pages in a\n"
+                "session without. Misses always count pages.",
         .options = options,
         .run = run,
 };

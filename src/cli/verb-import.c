@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
@@ -71,8 +72,8 @@ static int run(Context *c)
     if (c->json != JSON_OFF)
         return cli_print_json(c, columns, (uint64_t)n, (uint64_t)sum->n_files);
     if (!c->quiet)
-        printf("Imported: %zu files are in the model now. 'headstart plan' plans those that exist.\n",
-               sum->n_files);
+        printf("Imported: the model has %zu file%s now. 'headstart plan' plans those that exist.\n",
+               sum->n_files, text_plural_s(sum->n_files));
     return 0;
 }
 

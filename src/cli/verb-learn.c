@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "command/systemctl.h"
@@ -228,7 +229,8 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     r = save_model(l);
     if (r < 0)
         return r;
-    if (dropped > 0 && asprintf(&result, "learned without %zu files", dropped) < 0)
+    if (dropped > 0 &&
+        asprintf(&result, "learned without %zu file%s", dropped, text_plural_s(dropped)) < 0)
         return cli_error(ENOMEM, "%m");
     report_trace(l, shown, t, dropped > 0 ? result : "learned");
     return 0;
@@ -460,8 +462,8 @@ const Verb verb_learn = {
         .summary = "Learn from traces",
         .description =
                 "Adds traces to the model: the given ones, or those in the state directory that\n"
-                "were not learned yet. A trace or model that cannot be read is renamed to\n"
-                "NAME.bad.",
+                "were not learned yet. A model or a trace in the state directory that cannot\n"
+                "be read is renamed to NAME.bad. A given trace is not renamed.",
         .options = options,
         .run = run,
 };

@@ -248,7 +248,8 @@ const Verb verb_plan = {
         .summary = "Plan the packs for the next boot and login",
         .description =
                 "Writes boot.pack, login.pack and a login@UID.pack for each user whose login was\n"
-                "learned. A pack that cannot be planned is left as it was.",
+                "learned. Without --stage= and --user=, also writes the launch sets of\n"
+                "applications. A pack that cannot be planned is left as it was.",
         .options = options,
         .run = run,
 };

@@ -6,6 +6,7 @@
 
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "pack/pack.h"
@@ -393,9 +394,9 @@ static int print(Refresh *x, bool dry_run)
             r = cli_print(x->c, x->table);
             puts("");
         }
-        printf("%" PRIu64 " files changed, %" PRIu64 " continued under a new name, %" PRIu64
+        printf("%" PRIu64 " file%s changed, %" PRIu64 " continued under a new name, %" PRIu64
                " removed",
-               x->n_changed, x->n_renamed, x->n_gone);
+               x->n_changed, text_plural_s(x->n_changed), x->n_renamed, x->n_gone);
         if (x->n_unknown > 0)
             printf(", %" PRIu64 " unknown (their filesystem is locked or not mounted)",
                    x->n_unknown);

@@ -185,7 +185,10 @@ static int report(const Relocate *x, int error)
 {
     for (size_t i = 0; i < x->n_files; i++)
         if (x->files[i].differs)
-            cli_warning(0, "%s: the content is not the one before the move", x->files[i].path);
+            cli_warning(0,
+                        "%s: the move has changed its content: restore the file from a backup, or "
+                        "reinstall its package",
+                        x->files[i].path);
     if (error == -ENOSPC)
         return cli_error(error, "%s: too little free space for %" PRIu64 " MiB", x->target,
                          DIV_ROUND_UP(x->bytes, UINT64_C(1) << 20));

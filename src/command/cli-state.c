@@ -38,7 +38,9 @@ int cli_state_lock(const Context *c, int state_fd)
     }
     progress_done(&progress);
     if (r == -EBUSY)
-        return cli_error(r, "%s: another headstart process has locked it", c->state);
+        return cli_error(r,
+                         "%s: another headstart process has locked it: try again when it has ended",
+                         c->state);
     return r < 0 ? cli_error(r, "%s: cannot lock it: %m", c->state) : 0;
 }
 

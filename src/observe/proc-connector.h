@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the forks, execs, exits and changes of UIDs that the kernel's process connector reports.
+/* Reads the forks, execs, exits and changes of UIDs that the kernel's proc connector reports.
  * The connector uses netlink, and needs CAP_NET_ADMIN and the initial PID namespace. */
 
 #include "observe/processes.h"

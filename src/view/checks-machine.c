@@ -242,7 +242,7 @@ static const struct {
         {RECORD_SERVICE, "nothing is recorded"},
         {"headstart-record-late.service", "nothing is recorded"},
         {REPLAY_SERVICE, "the boot was not replayed"},
-        {"headstart-replay-login.service", "the greeter was not replayed"},
+        {"headstart-replay-login.service", "the login pack was not read at the greeter"},
         {"headstart-replay-user@*.service", "a login was not replayed"},
         {"headstart-learn.path", "what was recorded is not learned"},
         {"headstart-learn.service", "what was recorded is not learned"},

@@ -81,10 +81,10 @@ static void check_harm(Checks *checks, const Benefits *b)
             checks_add(
                     checks, "benefit", CHECK_PROBLEM, "it takes longer than without headstart",
                     s == STAGE_BOOT
-                            ? "remove BootPolicy= from headstart.conf if it is there, then headstart plan"
-                            : "remove LoginPolicy= from headstart.conf if it is there, then headstart plan",
-                    "replay makes each %s at least %.0f %% longer and is on", stage_to_string(s),
-                    -100 * b->stages[s].evidence.saved_high);
+                            ? "remove BootPolicy= from the file that 'headstart config' names, then headstart plan"
+                            : "remove LoginPolicy= from the file that 'headstart config' names, then headstart plan",
+                    "replay makes each %s at least %.0f %% longer, and is still on",
+                    stage_to_string(s), -100 * b->stages[s].evidence.saved_high);
         else if (b->stages[s].harmful)
             checks_add(checks, "benefit", CHECK_NOTE, "it is not replayed", HARM_REMEDY,
                        "replay made each %s at least %.0f %% longer and is switched off",

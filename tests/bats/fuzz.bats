@@ -45,7 +45,7 @@ run_target() {
     run_target fanotify 200
 }
 
-@test "fuzz: messages of the process connector" {
+@test "fuzz: messages of the proc connector" {
     run_target proc-connector 100
 }
 
