@@ -168,7 +168,7 @@ hs_serve_image() {
     hs_defer umount "$3"
 }
 
-# hs_simulated_disk PROFILE on|off MIB: makes an ext4 on a simulated disk of that profile, with
+# hs_simulated_disk PROFILE on|off MIB [TYPE]: makes a filesystem (ext4) on a simulated disk of that profile, with
 # delays on or off, and mounts it on HS_MNT. DISKSIM is the pid of its server. Call it without a
 # subshell.
 hs_simulated_disk() {
@@ -182,7 +182,7 @@ hs_simulated_disk() {
     hs_defer hs_umount "$HS_TMP/image"
     HS_IMAGE=$HS_TMP/image/ext4
     truncate -s "$3M" "$HS_IMAGE"
-    mkfs.ext4 -q "$HS_IMAGE"
+    "mkfs.${4:-ext4}" -q "$HS_IMAGE"
     "$program" --profile="$1" --delays="$2" "$HS_IMAGE" "$fuse" 3>&- &
     DISKSIM=$!
     hs_defer hs_wait 10 eval "! kill $DISKSIM 2>/dev/null"
