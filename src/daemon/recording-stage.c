@@ -197,17 +197,33 @@ static void append_light_boot(const RecordingStage *s)
     session_history_append_light(&e);
 }
 
-/* Returns true if the machine was suspended during the boot or login. Its times say nothing then.
- */
+/* Returns true if the machine was suspended during the boot or login, so that its times say
+ * nothing. The time of an automatic login contains the boot. */
 static bool was_suspended(const RecordingStage *s)
 {
-    return s->stage != STAGE_SESSION && recorder_was_suspended(s->recorder);
+    return s->arguments->automatic && s->stage != STAGE_SESSION &&
+           (recorder_was_suspended(s->recorder) ||
+            (s->stage == STAGE_LOGIN && s->automatic && s->boot_suspended));
+}
+
+/* Drops a stage during which the machine was suspended. A requested recording is due again in the
+ * next boot. */
+static int drop_suspended(RecordingStage *s)
+{
+    s->rerecord.stages[s->stage].requested = false;
+    if (s->stage == STAGE_BOOT) {
+        s->boot_suspended = true;
+        (void)touch_run_file(s, BOOT_RECORDED);
+    }
+    return recorder_drop_stage(s->recorder, false);
 }
 
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
 {
     bool suspended = !drop && was_suspended(s);
-    int r = drop || suspended ? recorder_drop_stage(s->recorder) : write_trace(s, settled_ago);
+    int r = drop        ? recorder_drop_stage(s->recorder, true)
+            : suspended ? drop_suspended(s)
+                        : write_trace(s, settled_ago);
 
     if (r == -ESRCH) /* nothing is being recorded */
         return;

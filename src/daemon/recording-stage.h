@@ -21,6 +21,7 @@ typedef struct RecordingStage {
 
     Stage stage;           /* the stage that is recorded; _STAGE_INVALID: none */
     bool automatic;        /* an automatic login */
+    bool boot_suspended;   /* the boot was recorded, and the machine was suspended meanwhile */
     MachineCounters begin; /* at the beginning of the stage */
     Prefetcher *prefetcher;
     bool failed; /* a trace could not be made or written */
@@ -34,6 +35,8 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
 /* Ends the recording, if there is one. Writes its trace and, with --stage=auto, adds the stage to
  * the history. With `drop` the stage was cut short, and both are omitted. Exception: a boot that
  * was over before headstartd was to start is added to the history (session_history_append_light()).
+ * With --stage=auto both are also omitted if the machine was suspended during the boot or login, or
+ * during the boot of an automatic login.
  * `settled_ago` is that of StageChange. Reports a failure and notes it in s->failed. The prefetcher
  * continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);

@@ -491,13 +491,13 @@ int recorder_end_stage(Recorder *recorder, Trace **ret)
     return r < 0 ? r : stopped;
 }
 
-int recorder_drop_stage(Recorder *recorder)
+int recorder_drop_stage(Recorder *recorder, bool cut_short)
 {
     int r, stopped;
 
     if (!recorder->stage.recording)
         return -ESRCH;
-    recorder->stage.n_logins -= recorder->stage.stage == STAGE_LOGIN;
+    recorder->stage.n_logins -= cut_short && recorder->stage.stage == STAGE_LOGIN;
     r = start_interval(recorder);
     stopped = stop_recording(recorder, false);
     return r < 0 ? r : stopped;

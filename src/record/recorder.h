@@ -101,9 +101,9 @@ bool recorder_was_suspended(const Recorder *recorder);
  * no trace, but the stage has ended. */
 int recorder_end_stage(Recorder *recorder, Trace **ret);
 
-/* Ends the stage without a trace. A dropped login is not counted, so the next login may be this
- * boot's first. Returns 0, -ESRCH, or -ENOMEM. */
-int recorder_drop_stage(Recorder *recorder);
+/* Ends the stage without a trace. A login that was `cut_short` is not counted, so the next login
+ * may be this boot's first. Returns 0, -ESRCH, or -ENOMEM. */
+int recorder_drop_stage(Recorder *recorder, bool cut_short);
 
 /* Drops the interval that began with the end of a stage, because no stage follows. */
 void recorder_drop_interval(Recorder *recorder);

@@ -612,6 +612,37 @@ a_boot() {
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
 }
 
+@test "a boot during which the machine was suspended is dropped, and is requested again in the next boot" {
+    "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=boot
+    bus_start
+    fake_start
+    fake appear
+    LD_PRELOAD=$HS_BUILD/tests/tools/libsuspended-clock.so HEADSTART_SUSPENDED=$HS_TMP/suspended \
+        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    : >"$HS_TMP/suspended"
+    fake finished
+    now_says "Waiting for a login"
+    [ -e "$HS_STATE/rerecord-boot" ]
+    [ -e "$HS_RUN/boot-recorded" ]
+    # The request no longer keeps the other stages of this boot from being recorded. The time of an automatic login
+    # contains the boot.
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake gone 1
+    now_says "Waiting for a login"
+    fake new 2 1001 user tty seat0
+    fake state 2 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake gone 2
+    now_says "Waiting for a login"
+    recorder_stop
+    [ "$(grep -c "was interrupted by a suspend: dropped" "$HS_TMP/recorder.log")" -eq 2 ]
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/2 ]
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login.json | jq -e '.flags | index("second login")'
+}
+
 @test "rerecord of one user: the login of another user leaves the request" {
     "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login --user=1001
     bus_start
