@@ -52,6 +52,7 @@ CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
  * that the user has not used yet, the sessions of everybody count. Metadata comes from the sessions
  * of the user `uid` (UID_INVALID: of all users). Names of applications are added to the chains.
  * Objects beyond CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out.
+ * A file has at most 256 objects, and all applications together have at most CYCLE_PARTS_MAX parts.
  * Returns 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);

@@ -5,9 +5,9 @@
 
 #include "plan/cost-model.h"
 #include "session/cycle-internal.h"
+#include "session/own-maps.h"
 #include "volume/mountinfo.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB in total. */
@@ -56,115 +56,6 @@ bool cycle_excludes(const char *list, const char *path)
         w += strspn(w, " \t");
     }
     return excluded;
-}
-
-/* Everybody's share of an application's runs counts like this many sessions of the user. */
-#define EVERYBODY_SESSIONS 2.0
-
-/* What the user's own logins and sessions show. Its applications and uses are visited in the order
- * of everybody's, which is that of paths. */
-typedef struct OwnMaps {
-    Model *sum;
-    const ModelStage *stage; /* NULL: the user is unknown, or has no session yet */
-    uint32_t *files;         /* everybody's file -> the user's, or MODEL_NONE */
-    double prior;            /* EVERYBODY_SESSIONS, in the unit of decayed_sum_value() */
-    size_t application, use; /* the next to visit */
-} OwnMaps;
-
-static void own_maps_done(OwnMaps *o)
-{
-    model_free(o->sum);
-    free(o->files);
-}
-
-/* `all`: the sum over all users. Both number their files in the order of paths. */
-static int own_maps_init(OwnMaps *o, const Model *model, const Model *all, uint32_t uid,
-                         unsigned stages)
-{
-    uint32_t at = 0;
-    int r;
-
-    if (uid == UID_INVALID)
-        return 0;
-    r = model_sum_stages(model, stages, uid, &o->sum);
-    if (r < 0 || o->sum->n_stages == 0)
-        return r;
-    o->files = calloc(all->n_files + 1, sizeof(*o->files));
-    if (!o->files)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < all->n_files; i++) {
-        int c = -1;
-
-        while (at < o->sum->n_files && (c = strcmp(o->sum->files[at].path, all->files[i].path)) < 0)
-            at++;
-        o->files[i] = at < o->sum->n_files && c == 0 ? at : MODEL_NONE;
-    }
-    o->stage = &o->sum->stages[0];
-    o->prior = EVERYBODY_SESSIONS * (double)decayed_sum_weight(model->clock, model->halflife_usec);
-    return 0;
-}
-
-/* Returns the user's application for a file of everybody's sum, or NULL. The files of successive
- * calls must rise. */
-static const ModelApplication *own_application(OwnMaps *o, uint32_t file)
-{
-    const ModelStage *s = o->stage;
-
-    if (!s || file == MODEL_NONE || o->files[file] == MODEL_NONE)
-        return NULL;
-    while (o->application < s->n_applications &&
-           s->applications[o->application].file < o->files[file])
-        o->application++;
-    return o->application < s->n_applications &&
-                           s->applications[o->application].file == o->files[file]
-                   ? &s->applications[o->application]
-                   : NULL;
-}
-
-/* Returns P(the application `a` uses the file | it runs): the share of the user's runs `own` (NULL:
- * none) that used it, with everybody's share as the prior. Call it with rising applications and
- * files. */
-static double use_chance(OwnMaps *o, const ModelApplication *own, const ModelApplication *a,
-                         const ModelUse *u)
-{
-    double all = decayed_sum_ratio(u->used, a->active), used = 0;
-    const ModelStage *s = o->stage;
-    uint32_t file;
-
-    if (!own)
-        return all;
-    file = o->files[u->file];
-    while (o->use < s->n_uses && file != MODEL_NONE &&
-           (s->uses[o->use].application < o->application ||
-            (s->uses[o->use].application == o->application && s->uses[o->use].file < file)))
-        o->use++;
-    if (o->use < s->n_uses && s->uses[o->use].application == o->application &&
-        s->uses[o->use].file == file)
-        used = decayed_sum_value(s->uses[o->use].used);
-    return fmin((used + o->prior * all) / (decayed_sum_value(own->active) + o->prior), 1);
-}
-
-/* Returns the residency of a file: the user's own, unless everybody's sessions show better which
- * parts they used. */
-static const ModelResidency *best_residency(const OwnMaps *o, const ModelStageFile *all)
-{
-    const ModelResidency *best = model_best_residency(all), *own;
-    const ModelStage *s = o->stage;
-    uint32_t file = s ? o->files[all->file] : MODEL_NONE;
-    size_t low = 0, high = s ? s->n_files : 0;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (s->files[mid].file < file)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (file == MODEL_NONE || low == s->n_files || s->files[low].file != file)
-        return best;
-    own = model_best_residency(&s->files[low]);
-    return own->ranges.n > 0 && own - s->files[low].residency <= best - all->residency ? own : best;
 }
 
 /* The objects of a file are those from first[file] up to, but not including, first[file + 1]. */
@@ -327,7 +218,7 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const O
                     const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
-    const ModelResidency *best = best_residency(own, x);
+    const ModelResidency *best = own_maps_residency(own, x);
     size_t before = m->n_objects;
     int r = add_path(m, file->path);
 
@@ -455,7 +346,7 @@ static int add_parts(CycleObjects *m, const FileObjects *f, const ModelStage *s,
 {
     for (size_t at = x->first_use; at < s->n_uses && s->uses[at].application == x->number; at++) {
         const ModelUse *u = &s->uses[at];
-        double used = use_chance(own, x->own, x->everybodys, u);
+        double used = own_maps_use_chance(own, x->own, x->everybodys, u);
 
         for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1] && *most > 0; o++) {
             int r = 0;
@@ -480,7 +371,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
 {
     const ModelStage *s = &sum->stages[0];
     const ModelApplication *a = &s->applications[application];
-    const Application of = {a, own_application(own, a->file), application, *at};
+    const Application of = {a, own_maps_application(own, a->file), application, *at};
     ItemParts x = {.first = (uint32_t)m->n_parts};
     size_t own_use = own->use;
     uint64_t bytes = 0;

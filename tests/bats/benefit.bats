@@ -424,7 +424,7 @@ planned() {
     # No output then says that replay is off.
     run hs doctor
     [[ $output != *"switched off"* ]]
-    [[ $output == *"remove BootPolicy= from headstart.conf"* ]]
+    [[ $output == *"remove BootPolicy= from the file that 'headstart config' names"* ]]
     run -0 hs status
     [[ $output == *", but is replayed"* ]]
     [ "$(planned control_interval)" -eq 7 ]
