@@ -133,11 +133,6 @@ static int compare_gaps(const void *a, const void *b)
     return (*x < *y) - (*x > *y);
 }
 
-static uint64_t gap_after(const CycleObject *o)
-{
-    return o[1].range.offset - range_end(&o[0].range);
-}
-
 /* Joins an object with the next one of its file. The chance becomes the mean over the bytes. */
 static void join_next(CycleObject *o, float *chance, const CycleObject *next, float chance_of_next)
 {
@@ -163,7 +158,7 @@ static int join_nearest(CycleObjects *m, FileObjects *f, size_t first)
     if (!gaps)
         return -ENOMEM;
     for (size_t i = 0; i < n - 1; i++)
-        gaps[i] = gap_after(&m->objects[first + i]);
+        gaps[i] = m->objects[first + i + 1].range.offset - range_end(&m->objects[first + i].range);
     qsort(gaps, n - 1, sizeof(*gaps), compare_gaps);
     least = gaps[n_equal - 1];
     for (size_t i = 0; gaps[i] > least; i++)
@@ -349,7 +344,7 @@ static int add_parts(CycleObjects *m, const FileObjects *f, const ModelStage *s,
         double used = own_maps_use_chance(own, x->own, x->everybodys, u);
 
         for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1] && *most > 0; o++) {
-            int r = 0;
+            int r;
 
             if (m->paths[m->objects[o].path].shipped != shipped)
                 break;
