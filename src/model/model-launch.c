@@ -5,6 +5,7 @@
 #include "model/model-launch.h"
 #include "model/model-internal.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct Start {
@@ -118,7 +119,7 @@ static size_t add_others(const Launches *l, usec_t at, LaunchUser *users, size_t
         if (at - s->at > LAUNCH_OTHERS_USEC)
             break;
         if (!find_user(users, n, s->application))
-            users[n++] = (LaunchUser){s->application, at - s->at};
+            users[n++] = (LaunchUser){s->application, at - s->at, true};
     }
     return n;
 }
@@ -143,7 +144,7 @@ size_t launches_feed(Launches *l, usec_t at, uint32_t application,
 
     while (l->n_begun < l->n && l->starts[l->n_begun].at <= at)
         begin(l, &l->starts[l->n_begun]);
-    ret[n++] = (LaunchUser){application, USEC_INFINITY};
+    ret[n++] = (LaunchUser){application, USEC_INFINITY, false};
     n = add_others(l, at, ret, n);
     early = starts_soon(l, at, application);
     begun = early ? at : l->begun[application];
@@ -160,8 +161,10 @@ size_t launches_feed(Launches *l, usec_t at, uint32_t application,
             u = &ret[n++];
             u->application = s->application;
         }
-        if (u)
+        if (u) {
             u->delay = at - s->at;
+            u->other = false;
+        }
     }
     if (early && ret[0].delay == USEC_INFINITY) {
         ret[0].delay = 0;
@@ -217,6 +220,9 @@ static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
  * this share of the sessions in which it started. */
 #define HELPER_SHARE_MIN 0.9
 
+/* Two shares of the same sessions differ by less than this. */
+#define SHARE_TOLERANCE 1e-6
+
 /* A script executes a program if its starts read the executable in at least this share of the
  * sessions. At most EXECUTED_MAX programs are considered. */
 #define EXECUTED_SHARE_MIN 0.5
@@ -242,6 +248,81 @@ static void find_helpers(const ModelStage *s, bool *ret)
             decayed_sum_ratio(u->launched, a->launched) >= HELPER_SHARE_MIN)
             ret[a - s->applications] = true;
     }
+}
+
+/* What follows the start of an application by the user's habit: applications that start during it,
+ * but neither in at least HELPER_SHARE_MIN of its starts nor only then. Each has a set of its own.
+ */
+typedef struct Followers {
+    const ModelStage *s;
+    size_t *first_use; /* application -> its first use; one more at the end */
+    double *shares;    /* file -> the largest share of the starts with a follower that opens it */
+} Followers;
+
+static void followers_done(Followers *f)
+{
+    free(f->first_use);
+    free(f->shares);
+}
+
+static int followers_init(Followers *f, const ModelStage *s, size_t n_files)
+{
+    size_t k = 0;
+
+    f->s = s;
+    f->first_use = calloc(s->n_applications + 1, sizeof(size_t));
+    f->shares = calloc(n_files + 1, sizeof(double));
+    if (!f->first_use || !f->shares)
+        return -ENOMEM;
+    for (size_t i = 0; i <= s->n_applications; i++) {
+        while (k < s->n_uses && s->uses[k].application < i)
+            k++;
+        f->first_use[i] = k;
+    }
+    return 0;
+}
+
+/* Returns the application that the use shows as a follower, or NULL. */
+static const ModelApplication *find_follower(const ModelStage *s, const ModelUse *u)
+{
+    const ModelApplication key = {.file = u->file}, *own = &s->applications[u->application];
+    const ModelApplication *a;
+
+    if (decayed_sum_is_zero(u->launched) ||
+        decayed_sum_ratio(u->launched, own->launched) >= HELPER_SHARE_MIN)
+        return NULL;
+    a = bsearch(&key, s->applications, s->n_applications, sizeof(key), compare_applications);
+    return a && a != own && !decayed_sum_is_zero(a->launched) &&
+                           decayed_sum_ratio(u->launched, a->launched) < HELPER_SHARE_MIN
+                   ? a
+                   : NULL;
+}
+
+/* Notes which files followers of the application open; or forgets them again. */
+static void note_followers(Followers *f, uint32_t application, bool forget)
+{
+    const ModelStage *s = f->s;
+
+    for (size_t i = f->first_use[application]; i < f->first_use[application + 1]; i++) {
+        const ModelApplication *a = find_follower(s, &s->uses[i]);
+        double share =
+                a ? decayed_sum_ratio(s->uses[i].launched, s->applications[application].launched)
+                  : 0;
+
+        for (size_t k = a ? f->first_use[a - s->applications] : 0;
+             a && k < f->first_use[a - s->applications + 1]; k++)
+            if (decayed_sum_ratio(s->uses[k].launched, a->launched) >= HELPER_SHARE_MIN)
+                f->shares[s->uses[k].file] = forget ? 0 : fmax(f->shares[s->uses[k].file], share);
+    }
+}
+
+/* Returns the share of the application's starts that opened the file; 0 if only a follower opened
+ * it. Call it after note_followers(). */
+static double launched_share(const Followers *f, const ModelUse *u)
+{
+    double share = decayed_sum_ratio(u->launched, f->s->applications[u->application].launched);
+
+    return !u->touched && share <= f->shares[u->file] + SHARE_TOLERANCE ? 0 : share;
 }
 
 /* Returns true if control starts of the application have shown which metadata of the filesystem
@@ -276,18 +357,20 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
     const ModelStage *s = sum->n_stages > 0 ? &sum->stages[0] : &(ModelStage){0};
     _cleanup_free_ ModelLaunch *l = calloc(s->n_applications + 1, sizeof(*l));
     _cleanup_free_ bool *helpers = calloc(s->n_applications + 1, sizeof(*helpers));
+    _cleanup_(followers_done) Followers followers = {0};
     double one = (double)decayed_sum_weight(sum->clock, sum->halflife_usec);
     size_t n = 0, k = 0;
 
-    if (!l || !helpers)
+    if (!l || !helpers || followers_init(&followers, s, sum->n_files) < 0)
         return -ENOMEM;
     find_helpers(s, helpers);
     for (uint32_t i = 0; i < s->n_applications; i++) {
         const ModelApplication *a = &s->applications[i];
         uint64_t bytes = 0, touched = 0;
 
+        note_followers(&followers, i, false);
         for (; k < s->n_uses && s->uses[k].application == i; k++) {
-            double needed = decayed_sum_ratio(s->uses[k].launched, a->launched);
+            double needed = launched_share(&followers, &s->uses[k]);
             const ModelStageFile *f =
                     needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
             uint64_t part =
@@ -296,6 +379,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             bytes += part;
             touched += s->uses[k].touched ? part : 0;
         }
+        note_followers(&followers, i, true);
         if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){
                     .path = sum->files[a->file].path,
@@ -380,25 +464,26 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
 {
     const ModelStage *s = &sum->stages[0];
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
+    _cleanup_(followers_done) Followers followers = {0};
     uint32_t executed[EXECUTED_MAX];
     size_t n_executed = list_executed(s, application, executed, EXECUTED_MAX);
-    int r = p ? 0 : -ENOMEM;
+    int r = p ? followers_init(&followers, s, sum->n_files) : -ENOMEM;
 
-    for (size_t i = 0; r >= 0 && i < s->n_uses; i++) {
+    if (r < 0)
+        return r;
+    note_followers(&followers, application, false);
+    for (size_t i = followers.first_use[application];
+         r >= 0 && i < followers.first_use[application + 1]; i++) {
         const ModelUse *u = &s->uses[i];
         const ModelResidency *touched;
-        const ModelStageFile *f;
+        const ModelStageFile *f = stage_file(s, u->file);
+        double needed = launched_share(&followers, u);
 
-        if (u->application != application || decayed_sum_is_zero(u->launched))
-            continue;
-        f = stage_file(s, u->file);
-        if (!f)
+        if (!f || needed <= 0)
             continue;
         touched = find_touched(s, u, executed, n_executed);
-        r = model_predict_file(
-                sum, f, touched ? touched : model_best_residency(f),
-                decayed_sum_ratio(u->launched, s->applications[application].launched),
-                decayed_sum_mean_usec(u->delay, u->launched), p);
+        r = model_predict_file(sum, f, touched ? touched : model_best_residency(f), needed,
+                               decayed_sum_mean_usec(u->delay, u->launched), p);
         if (r >= 0)
             p->files[p->n_files - 1].touched = touched != NULL;
     }

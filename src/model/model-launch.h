@@ -8,8 +8,9 @@
  * started a short time before, because other processes read on its behalf. For example, the panel
  * reads the icon of the new window, and a service starts on the application's request. An access
  * counts for the latest LAUNCH_OTHERS_MAX of the starts in the LAUNCH_OTHERS_USEC before it,
- * whichever process makes the access. If another process reads a file at that time by chance, this
- * happens in few sessions, so the file's share of the sessions stays small.
+ * whichever process makes the access. Such an access is marked, because it may be made by chance:
+ * then the process opens the file at other times, too (model/model-uses.h), or this happens in few
+ * sessions, so that the file's share of the sessions stays small.
  *
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
@@ -38,6 +39,7 @@
 typedef struct LaunchUser {
     uint32_t application; /* index into the applications of the stage */
     usec_t delay;         /* since its start; USEC_INFINITY: the access is no part of a start */
+    bool other;           /* neither the application nor a helper of its start makes the access */
 } LaunchUser;
 
 typedef struct Launches Launches;

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a model of one session from one trace. Learning merges it into the model. This file has
- * over 500 lines because each table of the trace has its step, and all steps use the same numbers
- * of files. */
+/* Makes a model of one session from one trace. Learning merges it into the model. */
 
 #include "base/hash.h"
 #include "model/model-internal.h"
-#include "model/model-launch.h"
+#include "model/model-uses.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of a time that is learned, about twelve days. No stage is longer. */
-#define MSEC_MAX ((uint64_t)1 << 30)
-
 /* If the used ranges of a file are not known, at most this much of the file counts as needed. */
 #define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
-
-/* Returns the sum of one observed time. */
-static DecayedSum time_of(uint64_t msec, DecayedSum one)
-{
-    return (DecayedSum){decayed_sum_of_time(MIN(msec, MSEC_MAX), one.current), 0};
-}
 
 uint64_t model_trace_id(const Trace *t)
 {
@@ -154,110 +143,6 @@ static int learn_applications(const Trace *t, const uint32_t *where, ModelStage 
     return 0;
 }
 
-static uint32_t find_application(const ModelStage *s, uint32_t file)
-{
-    size_t lo = 0, hi = s->n_applications;
-
-    while (lo + 1 < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (s->applications[mid].file <= file)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return (uint32_t)lo;
-}
-
-/* Adds a use of the file for each application for which the access counts
- * (model/model-launch.h). */
-static int add_uses(ModelStage *s, Launches *l, const TraceAccess *a, uint32_t application,
-                    uint32_t file, DecayedSum one)
-{
-    LaunchUser users[LAUNCH_USERS_MAX];
-    size_t n = launches_feed(l, a->at, application, users);
-
-    if (grow_array(&s->uses, &s->allocated_uses, s->n_uses + n, sizeof(ModelUse)) < 0)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        ModelUse *u = &s->uses[s->n_uses++];
-
-        *u = (ModelUse){.application = users[i].application, .file = file, .used = one};
-        if (users[i].delay == USEC_INFINITY)
-            continue;
-        u->launched = one;
-        u->delay = time_of(users[i].delay / USEC_PER_MSEC, one);
-    }
-    return 0;
-}
-
-/* Adds the row `v` to the row `u` of the same use in one session: the first opening counts. */
-static void unite_uses(ModelUse *u, const ModelUse *v)
-{
-    if (decayed_sum_is_zero(v->launched))
-        return;
-    if (decayed_sum_is_zero(u->launched) || v->delay.current < u->delay.current)
-        u->delay = v->delay;
-    u->launched = v->launched;
-}
-
-/* Learns which pages starts of applications touched. Leaves out files that no start opened: another
- * process may have opened them before, or the application loaded them later. */
-static int learn_touched(const Trace *t, const uint32_t *where, const uint32_t *applications,
-                         ModelStage *s, DecayedSum one)
-{
-    for (size_t i = 0; i < t->n_touched; i++) {
-        const TraceTouched *x = &t->touched[i];
-        ModelUse *u = model_find_use(s, applications[x->application], where[x->file]);
-
-        /* Two rows of the trace can be one file of the model: the first one counts. */
-        if (!u || u->touched || decayed_sum_is_zero(u->launched))
-            continue;
-        u->touched = calloc(1, sizeof(ModelResidency));
-        if (!u->touched)
-            return -ENOMEM;
-        u->touched->sessions = one;
-        CHECK(weighted_ranges_from_ranges(&x->ranges, one, &u->touched->ranges));
-    }
-    return 0;
-}
-
-static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
-{
-    _cleanup_(launches_freep) Launches *launches = NULL;
-    _cleanup_free_ uint32_t *applications = calloc(t->n_applications + 1, sizeof(uint32_t));
-    size_t n = 0;
-    int r;
-
-    if (!applications)
-        return -ENOMEM;
-    for (size_t i = 0; i < t->n_applications; i++)
-        applications[i] = find_application(s, where[t->applications[i].file]);
-    r = launches_new(t, applications, s->n_applications, &launches);
-    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++) {
-        const TraceAccess *a = &t->accesses[i];
-
-        r = add_uses(s, launches, a,
-                     a->application == TRACE_NONE ? find_application(s, MODEL_NONE)
-                                                  : applications[a->application],
-                     where[a->file], one);
-    }
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < s->n_applications; i++)
-        if (launches_observed(launches, (uint32_t)i))
-            s->applications[i].launched = one;
-    if (s->n_uses > 0)
-        qsort(s->uses, s->n_uses, sizeof(ModelUse), model_compare_uses);
-    for (size_t i = 0; i < s->n_uses; i++)
-        if (n == 0 || model_compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
-            s->uses[n++] = s->uses[i];
-        else
-            unite_uses(&s->uses[n - 1], &s->uses[i]);
-    s->n_uses = n;
-    return learn_touched(t, where, applications, s, one);
-}
-
 /* Returns how well the trace shows which parts of a file its session used. */
 static Residency residency_of(const Trace *t)
 {
@@ -309,7 +194,7 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
         *o = (ModelStageFile){
                 .file = (uint32_t)i,
                 .used = one,
-                .first_use = time_of(msec, one),
+                .first_use = model_sum_of_msec(msec, one),
         };
         s->n_files++;
         if (m->files[i].directory || t->files[from[i]].looked_up)
@@ -338,7 +223,7 @@ static int learn_needed(const Trace *t, const Model *m, const uint32_t *where, M
                               strcmp(s->metadata[k].application, m->files[file].path) == 0 &&
                               strcmp(s->metadata[k].uuid, uuid) == 0);
         if (known || !uuid[0] ||
-            decayed_sum_is_zero(s->applications[find_application(s, file)].launched))
+            decayed_sum_is_zero(s->applications[model_find_learned_application(s, file)].launched))
             continue;
         *o = (ModelMetadata){
                 .uuid = strdup(uuid),
@@ -398,8 +283,8 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
         return (ModelTiming){0};
     return (ModelTiming){
             .sessions = one,
-            .ready = time_of(g->ready / USEC_PER_MSEC, one),
-            .stalled = time_of(trace_waited(t) / USEC_PER_MSEC, one),
+            .ready = model_sum_of_msec(g->ready / USEC_PER_MSEC, one),
+            .stalled = model_sum_of_msec(trace_waited(t) / USEC_PER_MSEC, one),
     };
 }
 
@@ -464,7 +349,7 @@ static int learn_at(const Trace *trace, usec_t halflife_usec, usec_t at, Model *
             .stage = t->stage,
             .uid = t->stage == STAGE_BOOT ? UID_INVALID : t->uid,
             .sessions = one,
-            .duration = time_of(msec, one),
+            .duration = model_sum_of_msec(msec, one),
             .late = t->flags & TRACE_LATE ? one : (DecayedSum){0},
             .autologins = t->flags & TRACE_AUTOLOGIN ? one : (DecayedSum){0},
             .timing = timing_of(t, one),
@@ -473,7 +358,7 @@ static int learn_at(const Trace *trace, usec_t halflife_usec, usec_t at, Model *
     if (r >= 0)
         r = learn_applications(t, where, s, one);
     if (r >= 0)
-        r = learn_uses(t, where, s, one);
+        r = model_learn_uses(t, where, s, one);
     if (r >= 0)
         r = learn_stage_files(t, m, where, s, one);
     if (r >= 0)

@@ -971,6 +971,74 @@ static void a_start_reads_with_its_helpers(void **state)
     free(bytes_of(m)); /* the model can be written */
 }
 
+/* B starts at 0.5 s. An unknown process opens one file every three seconds, once shortly after that
+ * start. A opens the icon as often then as at another time. */
+static void a_start_has_nothing_that_is_opened_all_the_time(void **state)
+{
+    static const usec_t starts[] = {500 * USEC_PER_MSEC, 0};
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    size_t n;
+
+    learn(&m, session_with_starts(T0,
+                                  "?>scan=0-9 B>own=0-3 A>icon=0-1 ?>scan=0-9 A>icon=0-1 A>a "
+                                  "?>scan=0-9",
+                                  starts, 2));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.3, PAGE, &l, &n), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(l[0].path, "/bin/B");
+    assert_int_equal(l[0].bytes, 4 * PAGE);
+    assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
+    assert_non_null(file_of(p, "/f/own"));
+    assert_non_null(file_of(p, "/f/icon"));
+    assert_null(file_of(p, "/f/scan"));
+}
+
+/* In two of three sessions the user starts D while B still starts. In all of them both open the
+ * file `both`. In the last session B touches `used`, which D opens, too. */
+static void a_start_has_nothing_of_what_often_follows(void **state)
+{
+    static const usec_t soon[] = {500 * USEC_PER_MSEC, 4500 * USEC_PER_MSEC};
+    static const usec_t late[] = {500 * USEC_PER_MSEC, 8500 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    Trace *t = session_with_starts(T0 + 2,
+                                   "B>own=0-3 B>both=0-1 B>used=0-2 B>/bin/B D>/bin/D D>big=0-9 "
+                                   "D>both=0-1 D>used=0-2",
+                                   soon, 2);
+    size_t n;
+
+    touch_opened(t, 0, "0-1");
+    learn(&m,
+          session_with_starts(
+                  T0,
+                  "B>own=0-3 B>both=0-1 B>/bin/B ?>x ?>x ?>x ?>x ?>x D>/bin/D D>big=0-9 D>both=0-1 D>used=0-2",
+                  late, 2));
+    learn(&m, session_with_starts(
+                      T0 + 1,
+                      "B>own=0-3 B>both=0-1 B>/bin/B ?>x D>/bin/D D>big=0-9 D>both=0-1 D>used=0-2",
+                      soon, 2));
+    learn(&m, t);
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.3, PAGE, &l, &n), 0);
+    assert_int_equal(n, 2);
+    for (size_t i = 0; i < n; i++) {
+        bool follower = strcmp(l[i].path, "/bin/D") == 0;
+
+        assert_int_equal(model_predict_launch(sum, l[i].application, &p), 0);
+        assert_near(file_of(p, "/f/both")->probability, 1);
+        assert_int_equal(file_of(p, "/f/big") != NULL, follower);
+        assert_int_equal(file_of(p, "/bin/D") != NULL, follower);
+        assert_int_equal(file_of(p, "/f/own") != NULL, !follower);
+        assert_non_null(file_of(p, "/f/used"));
+        assert_false(l[i].helper);
+        prediction_free(TAKE_PTR(p));
+    }
+}
+
 /* B starts C, which reads much, in each session. D starts while B does in one of two. */
 static void helpers_are_listed_last(void **state)
 {
@@ -1428,6 +1496,8 @@ int main(void)
             cmocka_unit_test(the_same_path_twice_in_a_trace),
             cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(a_start_reads_with_its_helpers),
+            cmocka_unit_test(a_start_has_nothing_that_is_opened_all_the_time),
+            cmocka_unit_test(a_start_has_nothing_of_what_often_follows),
             cmocka_unit_test(helpers_are_listed_last),
             cmocka_unit_test(helpers_that_touch_pages_come_first),
             cmocka_unit_test(a_start_begins_before_it_is_reported),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Learns from one trace which applications use which files. Pure. Shared by the files of src/model
+ * only.
+ *
+ * An access counts for the application that makes it, and for the starts to which it belongs
+ * (model/model-launch.h). What another process reads shortly after a start counts only if that
+ * process opens the file mainly then: at least half of its openings of the file in the session must
+ * be shortly after starts of the application. Otherwise it would have read the file anyway. For
+ * example, Debian's preload opens the libraries of all likely applications every few seconds, so
+ * that some openings follow each start. */
+
+#include "model/model.h"
+
+/* Returns the sum of one observed time. */
+DecayedSum model_sum_of_msec(uint64_t msec, DecayedSum one);
+
+/* Returns the index of the application with that executable in the stage, which has one. */
+uint32_t model_find_learned_application(const ModelStage *s, uint32_t file);
+
+/* Fills s->uses from the accesses of the trace, and notes which applications were started.
+ * where[i] is the model's file for file i of the trace; s->applications is complete; `one` is the
+ * sum of one session. Returns 0 or -ENOMEM. */
+int model_learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one);
