@@ -90,8 +90,8 @@ typedef struct ModelResidency {
 
 /* An application's use of a file. Counts the sessions in which the application opened the file. In
  * the stage `session` it also counts those in which another process opened the file within three
- * seconds after the application's start, or a helper of that start opened it
- * (model/model-launch.h). */
+ * seconds after the application's start, and mainly then, or a helper of that start opened it
+ * (model/model-launch.h, model/model-uses.h). */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */
