@@ -39,7 +39,8 @@ typedef struct PlacedRange {
     size_t run; /* ranges of one file that have the same run, and the parts of the file between
                    them, lie in one contiguous stretch of the device */
     double probability;
-    usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
+    usec_t need;    /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
+    usec_t advance; /* how long before its need replay reads it with its neighbours (plan/bins.h) */
 } PlacedRange;
 
 typedef struct RangeSet {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cli/planning.h"
 #include "model/ownership.h"
+#include "plan/bins.h"
 #include "plan/plan-predict.h"
 #include "session/cycle.h"
 #include "session/mount-dirs.h"
@@ -33,11 +34,6 @@
 /* With fewer sessions than this, older ones counting less, the next start is the second one. */
 #define LAUNCH_SECOND_SESSIONS 1.5
 
-/* The width of a bin of first use on a disk that seeks, at least, and the number of bins, at most.
- */
-#define LAUNCH_BIN_USEC (250 * USEC_PER_MSEC)
-#define LAUNCH_BINS_MAX 8U
-
 /* The packs that were written, or that stay because they could not be planned again. */
 typedef struct Written {
     struct {
@@ -46,30 +42,6 @@ typedef struct Written {
     } * packs;
     size_t n, allocated;
 } Written;
-
-static bool seeks_slowly(const PackContent *c)
-{
-    for (size_t i = 0; i < c->n_volumes; i++)
-        if (c->volumes[i].device_class == DEVICE_CLASS_HDD ||
-            c->volumes[i].device_class == DEVICE_CLASS_UNKNOWN ||
-            c->volumes[i].flags & PACK_VOLUME_SEEKS_SLOWLY)
-            return true;
-    return false;
-}
-
-/* Returns the width of the bins of first use. What an application needs soon is read before the
- * rest, and each bin is a sweep of its own. A start that takes long has wider bins, because each
- * sweep begins with a long seek. */
-static usec_t choose_bin(const PackContent *c)
-{
-    usec_t longest = 0;
-
-    for (size_t v = 0; v < c->n_volumes; v++)
-        for (size_t i = 0; i < c->volumes[v].n_data; i++)
-            if (c->volumes[v].data[i].need != USEC_INFINITY)
-                longest = MAX(longest, c->volumes[v].data[i].need);
-    return MAX(LAUNCH_BIN_USEC, longest / LAUNCH_BINS_MAX + 1);
-}
 
 /* Returns in how many boots the start is a control start once. The second start of an application
  * is always one, unless control sessions are switched off: the first one was recorded before there
@@ -140,7 +112,9 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)
         return r;
-    content->bin_usec = seeks_slowly(content) ? choose_bin(content) : 0;
+    content->bin_usec = bins_choose_width(content);
+    if (content->bin_usec > 0)
+        bins_gather(&p->volumes, &parameters, content);
     r = choose_policy(p, uid, &parameters, l, in_memory, benefit_is_harmful(benefit, uid), content);
     if (r < 0)
         return r;

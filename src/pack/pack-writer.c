@@ -170,7 +170,7 @@ static void write_data(Writer *w, const PlacedRange *d, uint32_t first_file)
             .length = htole64(d->length),
             .physical = htole64(d->physical),
             .file = htole32(first_file + d->file),
-            .need_msec = need_field(d->need),
+            .need_msec = need_field(d->need - d->advance),
             .probability = probability_field(d->probability),
     };
 }

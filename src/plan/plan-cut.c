@@ -43,6 +43,15 @@ DeviceClass plan_device_class(const Volume *v, const PlanParameters *p)
     return device_class_of_profile(d);
 }
 
+const Volume *plan_volume_of(const VolumeTable *t, const PackContentVolume *g)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (memcmp(t->volumes[i].uuid_bytes, g->uuid, sizeof(g->uuid)) == 0 &&
+            strcmp(t->volumes[i].mountpoint, g->mountpoint) == 0)
+            return &t->volumes[i];
+    return NULL;
+}
+
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p)
 {
     return (int)p->device_class >= 0 ? device_profile_of_class(p->device_class) : &v->profile;

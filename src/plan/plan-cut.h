@@ -24,6 +24,9 @@ void plan_cut_done(PlanCut *c);
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p);
 
+/* Returns the volume of a part of a pack, or NULL if it is not mounted. */
+const Volume *plan_volume_of(const VolumeTable *t, const PackContentVolume *g);
+
 /* Selects objects by the rules in the comment of plan_compile() (plan.h). The selection fits the
  * budget and the limits of plan.h. `n_skipped` counts only the objects that this function skipped.
  * Returns 0 or -ENOMEM. */

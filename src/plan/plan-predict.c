@@ -23,15 +23,6 @@ static void predictor_done(Predictor *x)
     free(x->reads);
 }
 
-static const Volume *volume_of(const VolumeTable *t, const PackContentVolume *g)
-{
-    for (size_t i = 0; i < t->n; i++)
-        if (memcmp(t->volumes[i].uuid_bytes, g->uuid, sizeof(g->uuid)) == 0 &&
-            strcmp(t->volumes[i].mountpoint, g->mountpoint) == 0)
-            return &t->volumes[i];
-    return NULL;
-}
-
 /* The profile of a disk that was not measured and does not seek slowly: a request has a fixed cost,
  * independent of the distance. */
 static const DeviceProfile unmeasured = {
@@ -129,6 +120,7 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
                 .place = g->data[k].physical,
                 .length = bytes,
                 .need = g->data[k].need,
+                .advance = g->data[k].advance,
                 .probability = g->data[k].probability,
         };
     }
@@ -149,7 +141,7 @@ static int predictor_make(const VolumeTable *t, const PlanParameters *p,
     if (!x.devices || !x.volumes || !x.reads)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_volumes; i++) {
-        const Volume *v = volume_of(t, &c->volumes[i]);
+        const Volume *v = plan_volume_of(t, &c->volumes[i]);
 
         if (v)
             CHECK(add_reads(&x, add_device(&x, v, p), v->uuid, &c->volumes[i], in_memory));

@@ -67,12 +67,13 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
         return -ENOMEM;
     for (size_t i = 0; i < m->s->n; i++) {
         const StageRead *r = &m->s->parts[i];
+        usec_t turn = r->need - r->advance;
         uint64_t group = 0;
 
         if (r->device != device || (metadata_only && !r->metadata))
             continue;
         if (!r->metadata)
-            group = bin == 0 ? 1 : r->need == USEC_INFINITY ? UINT64_MAX : 1 + r->need / bin;
+            group = bin == 0 ? 1 : turn == USEC_INFINITY ? UINT64_MAX : 1 + turn / bin;
         s->n_metadata += r->metadata;
         s->left += r->length;
         keys[n++] = (StageKeyed){group, r->place, (uint32_t)i};

@@ -36,6 +36,7 @@ typedef struct StageRead {
     bool metadata;
     uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: the place is not known */
     usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
+    usec_t advance;         /* PlacedRange.advance */
     double probability;
 } StageRead;
 
