@@ -114,7 +114,9 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
         return r;
     content->bin_usec = bins_choose_width(content);
     if (content->bin_usec > 0)
-        bins_gather(&p->volumes, &parameters, content);
+        r = bins_gather(&p->volumes, &parameters, in_memory, content);
+    if (r < 0)
+        return r;
     r = choose_policy(p, uid, &parameters, l, in_memory, benefit_is_harmful(benefit, uid), content);
     if (r < 0)
         return r;

@@ -3,9 +3,9 @@
 /* Starts of applications: their observation in one trace, and their prediction by the model. */
 
 #include "model/model-launch.h"
+#include "model/model-followers.h"
 #include "model/model-internal.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct Start {
@@ -216,114 +216,10 @@ static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
                            : bsearch(&key, s->files, s->n_files, sizeof(key), compare_stage_files);
 }
 
-/* An application is a helper if the starts of another application read its executable in at least
- * this share of the sessions in which it started. */
-#define HELPER_SHARE_MIN 0.9
-
-/* Two shares of the same sessions differ by less than this. */
-#define SHARE_TOLERANCE 1e-6
-
 /* A script executes a program if its starts read the executable in at least this share of the
  * sessions. At most EXECUTED_MAX programs are considered. */
 #define EXECUTED_SHARE_MIN 0.5
 #define EXECUTED_MAX       32U
-
-static int compare_applications(const void *a, const void *b)
-{
-    uint32_t x = ((const ModelApplication *)a)->file, y = ((const ModelApplication *)b)->file;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Sets ret[i] for each application i of the stage that is a helper. */
-static void find_helpers(const ModelStage *s, bool *ret)
-{
-    for (size_t k = 0; k < s->n_uses; k++) {
-        const ModelUse *u = &s->uses[k];
-        const ModelApplication key = {.file = u->file};
-        const ModelApplication *a = bsearch(&key, s->applications, s->n_applications, sizeof(key),
-                                            compare_applications);
-
-        if (a && a != &s->applications[u->application] && !decayed_sum_is_zero(a->launched) &&
-            decayed_sum_ratio(u->launched, a->launched) >= HELPER_SHARE_MIN)
-            ret[a - s->applications] = true;
-    }
-}
-
-/* What follows the start of an application by the user's habit: applications that start during it,
- * but neither in at least HELPER_SHARE_MIN of its starts nor only then. Each has a set of its own.
- */
-typedef struct Followers {
-    const ModelStage *s;
-    size_t *first_use; /* application -> its first use; one more at the end */
-    double *shares;    /* file -> the largest share of the starts with a follower that opens it */
-} Followers;
-
-static void followers_done(Followers *f)
-{
-    free(f->first_use);
-    free(f->shares);
-}
-
-static int followers_init(Followers *f, const ModelStage *s, size_t n_files)
-{
-    size_t k = 0;
-
-    f->s = s;
-    f->first_use = calloc(s->n_applications + 1, sizeof(size_t));
-    f->shares = calloc(n_files + 1, sizeof(double));
-    if (!f->first_use || !f->shares)
-        return -ENOMEM;
-    for (size_t i = 0; i <= s->n_applications; i++) {
-        while (k < s->n_uses && s->uses[k].application < i)
-            k++;
-        f->first_use[i] = k;
-    }
-    return 0;
-}
-
-/* Returns the application that the use shows as a follower, or NULL. */
-static const ModelApplication *find_follower(const ModelStage *s, const ModelUse *u)
-{
-    const ModelApplication key = {.file = u->file}, *own = &s->applications[u->application];
-    const ModelApplication *a;
-
-    if (decayed_sum_is_zero(u->launched) ||
-        decayed_sum_ratio(u->launched, own->launched) >= HELPER_SHARE_MIN)
-        return NULL;
-    a = bsearch(&key, s->applications, s->n_applications, sizeof(key), compare_applications);
-    return a && a != own && !decayed_sum_is_zero(a->launched) &&
-                           decayed_sum_ratio(u->launched, a->launched) < HELPER_SHARE_MIN
-                   ? a
-                   : NULL;
-}
-
-/* Notes which files followers of the application open; or forgets them again. */
-static void note_followers(Followers *f, uint32_t application, bool forget)
-{
-    const ModelStage *s = f->s;
-
-    for (size_t i = f->first_use[application]; i < f->first_use[application + 1]; i++) {
-        const ModelApplication *a = find_follower(s, &s->uses[i]);
-        double share =
-                a ? decayed_sum_ratio(s->uses[i].launched, s->applications[application].launched)
-                  : 0;
-
-        for (size_t k = a ? f->first_use[a - s->applications] : 0;
-             a && k < f->first_use[a - s->applications + 1]; k++)
-            if (decayed_sum_ratio(s->uses[k].launched, a->launched) >= HELPER_SHARE_MIN)
-                f->shares[s->uses[k].file] = forget ? 0 : fmax(f->shares[s->uses[k].file], share);
-    }
-}
-
-/* Returns the share of the application's starts that opened the file; 0 if only a follower opened
- * it. Call it after note_followers(). */
-static double launched_share(const Followers *f, const ModelUse *u)
-{
-    double share = decayed_sum_ratio(u->launched, f->s->applications[u->application].launched);
-
-    return !u->touched && share <= f->shares[u->file] + SHARE_TOLERANCE ? 0 : share;
-}
 
 /* Returns true if control starts of the application have shown which metadata of the filesystem
  * (NULL: of any one) they need. */
@@ -351,26 +247,50 @@ static int compare_launches(const void *a, const void *b)
     return v != w ? (v > w ? -1 : 1) : strcmp(x->path, y->path);
 }
 
+/* Lists in ret[] the programs that a script executes: the applications whose executables its starts
+ * read in at least half of the sessions. Returns their number, at most n_max. An application is a
+ * script if its own file was not touched, because its interpreter does not map it. */
+static size_t list_executed(const Followers *f, uint32_t application, uint32_t *ret, size_t n_max)
+{
+    const ModelStage *s = f->s;
+    const ModelUse *own = model_find_use(s, application, s->applications[application].file);
+    size_t n = 0;
+
+    if (!own || own->touched)
+        return 0;
+    for (size_t i = f->first_use[application]; i < f->first_use[application + 1] && n < n_max;
+         i++) {
+        const ModelUse *u = &s->uses[i];
+        const ModelApplication *a = followers_find_application(s, u->file);
+
+        if (a && a != &s->applications[application] && !decayed_sum_is_zero(a->launched) &&
+            decayed_sum_ratio(u->launched, s->applications[application].launched) >=
+                    EXECUTED_SHARE_MIN)
+            ret[n++] = (uint32_t)(a - s->applications);
+    }
+    return n;
+}
+
 int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
                         ModelLaunch **ret, size_t *ret_n)
 {
     const ModelStage *s = sum->n_stages > 0 ? &sum->stages[0] : &(ModelStage){0};
     _cleanup_free_ ModelLaunch *l = calloc(s->n_applications + 1, sizeof(*l));
-    _cleanup_free_ bool *helpers = calloc(s->n_applications + 1, sizeof(*helpers));
     _cleanup_(followers_done) Followers followers = {0};
+    uint32_t executed[EXECUTED_MAX];
     double one = (double)decayed_sum_weight(sum->clock, sum->halflife_usec);
     size_t n = 0, k = 0;
 
-    if (!l || !helpers || followers_init(&followers, s, sum->n_files) < 0)
+    if (!l || followers_init(&followers, s) < 0)
         return -ENOMEM;
-    find_helpers(s, helpers);
     for (uint32_t i = 0; i < s->n_applications; i++) {
         const ModelApplication *a = &s->applications[i];
         uint64_t bytes = 0, touched = 0;
 
-        note_followers(&followers, i, false);
+        followers_note(&followers, i, executed,
+                       list_executed(&followers, i, executed, EXECUTED_MAX));
         for (; k < s->n_uses && s->uses[k].application == i; k++) {
-            double needed = launched_share(&followers, &s->uses[k]);
+            double needed = followers_share(&followers, &s->uses[k]);
             const ModelStageFile *f =
                     needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
             uint64_t part =
@@ -379,7 +299,6 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
             bytes += part;
             touched += s->uses[k].touched ? part : 0;
         }
-        note_followers(&followers, i, true);
         if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
             l[n++] = (ModelLaunch){
                     .path = sum->files[a->file].path,
@@ -387,7 +306,7 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
                     .sessions = decayed_sum_value(a->launched) / one,
                     .bytes = bytes,
                     .touched_bytes = touched,
-                    .helper = helpers[i],
+                    .helper = followers.helpers[i],
                     .controlled = is_needed_known(s, sum->files[a->file].path, NULL),
             };
     }
@@ -411,32 +330,6 @@ static int predict_metadata(const ModelStage *s, const char *application, Predic
             CHECK(model_predict_metadata(d, &p->seen, &p->n_seen, &p->allocated_seen));
     }
     return 0;
-}
-
-/* Lists in ret[] the programs that a script executes: the applications whose executables its starts
- * read in at least half of the sessions. Returns their number, at most n_max. An application is a
- * script if its own file was not touched, because its interpreter does not map it. */
-static size_t list_executed(const ModelStage *s, uint32_t application, uint32_t *ret, size_t n_max)
-{
-    const ModelUse *own = model_find_use(s, application, s->applications[application].file);
-    size_t n = 0;
-
-    if (!own || own->touched)
-        return 0;
-    for (size_t i = 0; i < s->n_uses && n < n_max; i++) {
-        const ModelUse *u = &s->uses[i];
-        const ModelApplication key = {.file = u->file};
-        const ModelApplication *a;
-
-        if (u->application != application ||
-            decayed_sum_ratio(u->launched, s->applications[application].launched) <
-                    EXECUTED_SHARE_MIN)
-            continue;
-        a = bsearch(&key, s->applications, s->n_applications, sizeof(key), compare_applications);
-        if (a && a != &s->applications[application] && !decayed_sum_is_zero(a->launched))
-            ret[n++] = (uint32_t)(a - s->applications);
-    }
-    return n;
 }
 
 /* Returns the pages that the application touched of the file, or else those that a program touched
@@ -466,18 +359,19 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
     _cleanup_(followers_done) Followers followers = {0};
     uint32_t executed[EXECUTED_MAX];
-    size_t n_executed = list_executed(s, application, executed, EXECUTED_MAX);
-    int r = p ? followers_init(&followers, s, sum->n_files) : -ENOMEM;
+    size_t n_executed;
+    int r = p ? followers_init(&followers, s) : -ENOMEM;
 
     if (r < 0)
         return r;
-    note_followers(&followers, application, false);
+    n_executed = list_executed(&followers, application, executed, EXECUTED_MAX);
+    followers_note(&followers, application, executed, n_executed);
     for (size_t i = followers.first_use[application];
          r >= 0 && i < followers.first_use[application + 1]; i++) {
         const ModelUse *u = &s->uses[i];
         const ModelResidency *touched;
         const ModelStageFile *f = stage_file(s, u->file);
-        double needed = launched_share(&followers, u);
+        double needed = followers_share(&followers, u);
 
         if (!f || needed <= 0)
             continue;

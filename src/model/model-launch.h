@@ -8,9 +8,10 @@
  * started a short time before, because other processes read on its behalf. For example, the panel
  * reads the icon of the new window, and a service starts on the application's request. An access
  * counts for the latest LAUNCH_OTHERS_MAX of the starts in the LAUNCH_OTHERS_USEC before it,
- * whichever process makes the access. Such an access is marked, because it may be made by chance:
- * then the process opens the file at other times, too (model/model-uses.h), or this happens in few
- * sessions, so that the file's share of the sessions stays small.
+ * whichever process makes the access. Such an access may be made by chance, so it is marked
+ * (LaunchUser.other). If its program opens the file at other times, too, it does not count
+ * (model/model-uses.h). If this happens in few sessions, the file's share of the sessions stays
+ * small.
  *
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started

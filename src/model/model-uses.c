@@ -35,7 +35,7 @@ typedef struct Opening {
     uint32_t file;
 } Opening;
 
-/* An opening by another process shortly after a start. */
+/* An opening by another program shortly after a start. */
 typedef struct OtherOpening {
     uint32_t started; /* the application that was started */
     Opening opening;
@@ -107,29 +107,28 @@ static int compare_others(const void *a, const void *b)
     return x->delay < y->delay ? -1 : x->delay > y->delay;
 }
 
-/* Adds the uses by other processes that open the file mainly after starts of the application. */
+/* Adds the uses by other programs that open the file mainly after starts of the application. */
 static int add_others(Learning *l)
 {
-    size_t first = 0;
+    size_t first = 0, end = 0;
 
     if (l->n_others == 0)
         return 0;
     qsort(l->openings, l->n_openings, sizeof(Opening), compare_openings);
     qsort(l->others, l->n_others, sizeof(OtherOpening), compare_others);
-    for (size_t i = 0; i < l->n_others;) {
+    for (size_t i = 0, n; i < l->n_others; i += n) {
         const OtherOpening *o = &l->others[i];
-        size_t n = 0, end;
 
-        while (compare_openings(&l->openings[first], &o->opening) < 0)
-            first++;
-        for (end = first;
-             end < l->n_openings && compare_openings(&l->openings[end], &o->opening) == 0;)
-            end++;
-        while (i < l->n_others && l->others[i].started == o->started &&
-               compare_openings(&l->others[i].opening, &o->opening) == 0) {
-            n++;
-            i++;
+        if (i == 0 || compare_openings(&l->others[i - 1].opening, &o->opening) != 0) {
+            for (first = end; compare_openings(&l->openings[first], &o->opening) < 0;)
+                first++;
+            for (end = first;
+                 end < l->n_openings && compare_openings(&l->openings[end], &o->opening) == 0;)
+                end++;
         }
+        for (n = 1; i + n < l->n_others && l->others[i + n].started == o->started &&
+                    compare_openings(&l->others[i + n].opening, &o->opening) == 0;)
+            n++;
         if (2 * n >= end - first)
             CHECK(add_use(l, o->started, o->opening.file, o->delay));
     }

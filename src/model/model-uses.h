@@ -5,11 +5,13 @@
  * only.
  *
  * An access counts for the application that makes it, and for the starts to which it belongs
- * (model/model-launch.h). What another process reads shortly after a start counts only if that
- * process opens the file mainly then: at least half of its openings of the file in the session must
- * be shortly after starts of the application. Otherwise it would have read the file anyway. For
- * example, Debian's preload opens the libraries of all likely applications every few seconds, so
- * that some openings follow each start. */
+ * (model/model-launch.h). What another program opens shortly after a start counts only if at least
+ * half of that program's openings of the file in the session are shortly after starts of the
+ * application. Otherwise the program would have opened the file anyway. For example, Debian's
+ * preload opens the libraries of all likely applications every few seconds, so that some openings
+ * follow each start. All processes of a program count together, and so do all processes whose
+ * program is unknown. What a service reads once after a start of each of three applications
+ * therefore belongs to none of them: it is in memory after the first one. */
 
 #include "model/model.h"
 

@@ -148,12 +148,13 @@ typedef struct PackFile {
 } PackFile;
 
 typedef struct PackData {
-    le64_t offset;   /* bytes in the file, page aligned (4096) */
-    le64_t length;   /* bytes, > 0; offset + length <= file size rounded up to a page */
-    le64_t physical; /* bytes on the device; UINT64_MAX unknown */
-    le32_t file;     /* index into the table of files; the file is in this volume and is not a
-                        directory */
-    le32_t need_msec;
+    le64_t offset;    /* bytes in the file, page aligned (4096) */
+    le64_t length;    /* bytes, > 0; offset + length <= file size rounded up to a page */
+    le64_t physical;  /* bytes on the device; UINT64_MAX unknown */
+    le32_t file;      /* index into the table of files; the file is in this volume and is not a
+                         directory */
+    le32_t need_msec; /* as in PackMetadata, or that of the earlier bin with which replay reads the
+                         data (plan/bins.h) */
     le16_t probability;
     uint8_t reserved0[6];
 } PackData;

@@ -4,6 +4,9 @@
 
 #include "plan/cost-model.h"
 #include "plan/plan-cut.h"
+#include "plan/plan-predict.h"
+
+#include <stdlib.h>
 
 /* The width of a bin, at least, and the number of bins, at most. */
 #define BIN_USEC (250 * USEC_PER_MSEC)
@@ -36,33 +39,36 @@ usec_t bins_choose_width(const PackContent *c)
     return seeks ? MAX(BIN_USEC, last_need(c) / BINS_MAX + 1) : 0;
 }
 
-/* The bin that takes its neighbours along, and where the disk stops. */
 typedef struct Gathering {
     const DeviceProfile *d;
-    uint64_t size;         /* of the device */
-    usec_t width;          /* of the bins */
-    usec_t bin;            /* the number of the bin */
-    double budget_usec;    /* how long the transfer of what still comes along may take */
-    const PlacedRange *of; /* the last range of the bin that the scan has passed; NULL: none */
-    struct {
-        const PlacedRange *before; /* the last range of this bin that the scan has passed */
-        double saved_usec;         /* by those that came along since the last one that stays */
-    } others[BINS_MAX + 2];        /* the last one has the ranges whose use is unknown */
+    uint64_t size;      /* of the device */
+    PlacedRange *data;  /* by place; what is probably in memory is left out */
+    size_t *in_content; /* data -> its index in the content */
+    size_t n;
+    usec_t width;       /* of the bins */
+    uint64_t *before;   /* data -> the gap to the range of the bin before it, or UINT64_MAX */
+    uint64_t *after;    /* the same for the range after it */
+    double budget_usec; /* what may still come along with the bin takes this long at most */
 } Gathering;
+
+static void gathering_done(Gathering *g)
+{
+    free(g->data);
+    free(g->in_content);
+    free(g->before);
+    free(g->after);
+}
 
 /* Returns the bin in which replay reads the range. */
 static usec_t bin_of(const Gathering *g, const PlacedRange *r)
 {
-    return MIN((r->need - r->advance) / g->width, (usec_t)ELEMENTSOF(g->others) - 1);
+    return MIN((r->need - r->advance) / g->width, (usec_t)BINS_MAX);
 }
 
-/* Returns the gap between two ranges. */
-static uint64_t gap_between(const PlacedRange *a, const PlacedRange *b)
+/* Returns the gap between two ranges, of which `low` has the lower place. */
+static uint64_t gap_between(const PlacedRange *low, const PlacedRange *high)
 {
-    const PlacedRange *low = a->physical < b->physical ? a : b, *high = low == a ? b : a;
-    uint64_t end = low->physical + low->length;
-
-    return high->physical - MIN(end, high->physical);
+    return high->physical - MIN(low->physical + low->length, high->physical);
 }
 
 /* Returns the time to move over a gap in a sweep. */
@@ -71,65 +77,132 @@ static double move_usec(const Gathering *g, uint64_t gap)
     return cost_move_usec(g->d, 0, gap, g->size);
 }
 
-/* Lets the next range of the scan come along, if it is near the last range of the bin, and reading
- * it now, with its neighbours of its own bin, takes no longer than the moves to them in their own
- * bin. */
-static void scan(Gathering *g, PlacedRange *r)
+/* Fills `before` and `after`. */
+static void find_gaps(Gathering *g, usec_t bin)
 {
-    const PlacedRange *before;
-    usec_t bin = bin_of(g, r);
-    double own, now;
-    uint64_t gap;
+    const PlacedRange *of = NULL;
 
-    if (r->physical == PHYSICAL_UNKNOWN || bin < g->bin)
-        return;
-    if (bin == g->bin) {
-        g->of = r;
-        return;
+    for (size_t i = 0; i < g->n; i++) {
+        if (bin_of(g, &g->data[i]) == bin)
+            of = &g->data[i];
+        g->before[i] = of ? gap_between(of, &g->data[i]) : UINT64_MAX;
     }
-    before = g->others[bin].before;
-    g->others[bin].before = r;
-    gap = g->of ? gap_between(g->of, r) : UINT64_MAX;
-    own = move_usec(g, before ? gap_between(before, r) : g->d->wait_bytes + 1);
-    now = move_usec(g, gap) + (double)r->length / g->d->rate_bytes_per_usec;
-    if (gap > g->d->wait_bytes || g->others[bin].saved_usec + own < now || now > g->budget_usec) {
-        g->others[bin].saved_usec = 0;
-        return;
+    of = NULL;
+    for (size_t i = g->n; i-- > 0;) {
+        if (bin_of(g, &g->data[i]) == bin)
+            of = &g->data[i];
+        g->after[i] = of ? gap_between(&g->data[i], of) : UINT64_MAX;
     }
-    g->others[bin].saved_usec += own - now;
+}
+
+/* Returns the time that range i adds to the sweep of the bin. `gap`: to the range of its own bin
+ * that comes along before it, or UINT64_MAX. Between two near ranges of the bin the head passes the
+ * range anyway. */
+static double added_usec(const Gathering *g, size_t i, uint64_t gap)
+{
+    uint64_t wait = g->d->wait_bytes, length = g->data[i].length;
+    bool passed = g->before[i] <= wait && g->after[i] <= wait - g->before[i];
+
+    return (double)length / g->d->rate_bytes_per_usec +
+           (passed ? 0 : move_usec(g, MIN(gap, MIN(g->before[i], g->after[i]))));
+}
+
+/* Lets the ranges of the cluster come along with the bin if some are near it, and if what they add
+ * to its sweep takes no longer than the seek to the cluster and the moves within it. members[] are
+ * indices of the data. */
+static void take_cluster(Gathering *g, usec_t bin, const size_t *members, size_t n)
+{
+    double now = 0, own = move_usec(g, g->d->wait_bytes + 1);
+    bool near = false;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t k = members[i];
+        uint64_t inner = i > 0 ? gap_between(&g->data[members[i - 1]], &g->data[k]) : UINT64_MAX;
+
+        near = near || MIN(g->before[k], g->after[k]) <= g->d->wait_bytes;
+        own += i > 0 ? move_usec(g, inner) : 0;
+        now += added_usec(g, k, inner);
+    }
+    if (!near || now > own || now > g->budget_usec)
+        return;
     g->budget_usec -= now;
-    r->advance = r->need - (g->of->need - g->of->advance);
-    g->of = r;
-}
+    for (size_t i = 0; i < n; i++) {
+        PlacedRange *r = &g->data[members[i]];
 
-static void gather(PlacedRange *data, size_t n, Gathering *g)
-{
-    Gathering up = *g, down = *g;
-
-    for (size_t i = 0; i < n; i++)
-        scan(&up, &data[i]);
-    down.budget_usec = up.budget_usec;
-    for (size_t i = n; i-- > 0;)
-        scan(&down, &data[i]);
-}
-
-void bins_gather(const VolumeTable *t, const PlanParameters *p, PackContent *c)
-{
-    usec_t last = last_need(c);
-
-    for (size_t k = 0; k < c->n_volumes; k++) {
-        PackContentVolume *g = &c->volumes[k];
-        const Volume *v = plan_volume_of(t, g);
-        const DeviceProfile *d = v ? plan_device_profile(v, p) : NULL;
-
-        for (usec_t bin = 0; d && seeks_slowly(g) && bin <= last / c->bin_usec; bin++)
-            gather(g->data, g->n_data,
-                   &(Gathering){
-                           .d = d,
-                           .size = v->size_bytes,
-                           .width = c->bin_usec,
-                           .bin = bin,
-                           .budget_usec = BINS_DELAY_USEC,
-                   });
+        r->advance = r->need - bin * g->width;
     }
+}
+
+/* Forms the clusters of a later bin, and lets them come along with the bin. */
+static void gather_from(Gathering *g, usec_t bin, usec_t from, size_t *members)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        if (bin_of(g, &g->data[i]) != from)
+            continue;
+        if (n > 0 && gap_between(&g->data[members[n - 1]], &g->data[i]) > g->d->wait_bytes) {
+            take_cluster(g, bin, members, n);
+            n = 0;
+        }
+        members[n++] = i;
+    }
+    if (n > 0)
+        take_cluster(g, bin, members, n);
+}
+
+/* Collects what is probably not in memory. Returns 0 or -ENOMEM. */
+static int collect(const PackContentVolume *v, const Prediction *in_memory, Gathering *g)
+{
+    g->data = calloc(v->n_data + 1, sizeof(*g->data));
+    g->in_content = calloc(v->n_data + 1, sizeof(*g->in_content));
+    g->before = calloc(v->n_data + 1, sizeof(*g->before));
+    g->after = calloc(v->n_data + 1, sizeof(*g->after));
+    if (!g->data || !g->in_content || !g->before || !g->after)
+        return -ENOMEM;
+    for (size_t i = 0; i < v->n_data; i++)
+        if (v->data[i].physical != PHYSICAL_UNKNOWN && plan_missing_bytes(v, i, in_memory) > 0) {
+            g->in_content[g->n] = i;
+            g->data[g->n++] = v->data[i];
+        }
+    return 0;
+}
+
+static int gather(const PackContentVolume *v, const Prediction *in_memory, Gathering *g)
+{
+    _cleanup_free_ size_t *members = calloc(v->n_data + 1, sizeof(*members));
+
+    if (!members)
+        return -ENOMEM;
+    CHECK(collect(v, in_memory, g));
+    for (usec_t bin = 0; bin < BINS_MAX; bin++) {
+        g->budget_usec = BINS_DELAY_USEC;
+        for (usec_t from = bin + 1; from <= BINS_MAX; from++) {
+            find_gaps(g, bin);
+            gather_from(g, bin, from, members);
+        }
+    }
+    for (size_t i = 0; i < g->n; i++)
+        v->data[g->in_content[i]].advance = g->data[i].advance;
+    return 0;
+}
+
+int bins_gather(const VolumeTable *t, const PlanParameters *p, const Prediction *in_memory,
+                PackContent *c)
+{
+    int r = 0;
+
+    for (size_t k = 0; r >= 0 && k < c->n_volumes; k++) {
+        const PackContentVolume *content = &c->volumes[k];
+        const Volume *v = plan_volume_of(t, content);
+        Gathering g = {.width = c->bin_usec};
+
+        if (!v || !seeks_slowly(content))
+            continue;
+        g.d = plan_device_profile(v, p);
+        g.size = v->size_bytes;
+        r = gather(content, in_memory, &g);
+        gathering_done(&g);
+    }
+    return r;
 }

@@ -12,9 +12,16 @@
  * has wider bins, because each sweep begins with a long seek. */
 usec_t bins_choose_width(const PackContent *c);
 
-/* Lets data come along with an earlier bin (PlacedRange.advance) if reading them with their
- * neighbours of that bin takes no longer than the move to them takes in their own bin. What comes
- * along with a bin takes at most BINS_DELAY_USEC, because the rest of the bin has to wait for that.
- * c->bin_usec is the width, not 0. */
+/* What comes along with a bin may take this long, for each filesystem: the rest of the bin has to
+ * wait for it. */
 #define BINS_DELAY_USEC (100 * USEC_PER_MSEC)
-void bins_gather(const VolumeTable *t, const PlanParameters *p, PackContent *c);
+
+/* Lets data come along with an earlier bin (PlacedRange.advance). The data of one bin form
+ * clusters: the head reaches each range from the one before without a seek. A cluster comes along
+ * with an earlier bin if it is near data of that bin, and if reading it then takes no longer than
+ * the seek to it and the moves within it take in its own bin. What is probably in memory
+ * (`in_memory`, as in plan_predict_start()) takes part in nothing, because replay does not read it.
+ * c->bin_usec is the width, not 0. Returns 0, or -ENOMEM with an incomplete result that can be
+ * used. */
+int bins_gather(const VolumeTable *t, const PlanParameters *p, const Prediction *in_memory,
+                PackContent *c);

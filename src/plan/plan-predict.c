@@ -58,10 +58,7 @@ static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *
 /* A range is in memory if the boot or the login reads it with this probability. */
 #define IN_MEMORY_PROBABILITY 0.5
 
-/* Returns how many bytes of data range k are probably not in memory. A range may reach the end of
- * the last page of a file, where a learned range ends with the file. Less than a page therefore
- * counts as nothing. */
-static uint64_t missing_bytes(const PackContentVolume *g, size_t k, const Prediction *in_memory)
+uint64_t plan_missing_bytes(const PackContentVolume *g, size_t k, const Prediction *in_memory)
 {
     const PlacedRange *r = &g->data[k];
     bool top = strcmp(g->mountpoint, "/") == 0;
@@ -111,7 +108,7 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
         };
     }
     for (size_t k = 0; k < g->n_data; k++) {
-        uint64_t bytes = missing_bytes(g, k, in_memory);
+        uint64_t bytes = plan_missing_bytes(g, k, in_memory);
 
         if (bytes == 0)
             continue;

@@ -27,3 +27,8 @@ int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy con
  * order. Returns 0 or -ENOMEM; *c is untouched on failure. */
 int plan_predict_start(const VolumeTable *volumes, const PlanParameters *p,
                        const Prediction *in_memory, usec_t ready, PackContent *c);
+
+/* Returns how many bytes of data range k are probably not in memory (`in_memory` as above; NULL:
+ * nothing is). A range may reach the end of the last page of a file, where a learned range ends
+ * with the file. Less than a page therefore counts as nothing. */
+uint64_t plan_missing_bytes(const PackContentVolume *g, size_t k, const Prediction *in_memory);

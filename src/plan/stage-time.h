@@ -15,9 +15,10 @@
  * Replay is one stream for each device. The device serves requests in the order in which they
  * arrive. Next to the reader, replay keeps several requests in the queue of the device. Replay
  * reads metadata in the order of place, opens the files, and reads data by bins of first use, each
- * bin in the order of place. The reader begins after `hold`, or earlier if replay has submitted its
- * last request by then. At that moment a window of requests is still in flight
- * (device_engine_of_class()). From then on the window is that for a stage next to replay. */
+ * bin in the order of place (StageRead.advance: data come along with an earlier bin). The reader
+ * begins after `hold`, or earlier if replay has submitted its last request by then. At that moment
+ * a window of requests is still in flight (device_engine_of_class()). From then on the window is
+ * that for a stage next to replay. */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"

@@ -1012,15 +1012,15 @@ static void a_start_has_nothing_of_what_often_follows(void **state)
     size_t n;
 
     touch_opened(t, 0, "0-1");
-    learn(&m,
-          session_with_starts(
-                  T0,
-                  "B>own=0-3 B>both=0-1 B>/bin/B ?>x ?>x ?>x ?>x ?>x D>/bin/D D>big=0-9 D>both=0-1 D>used=0-2",
-                  late, 2));
     learn(&m, session_with_starts(
-                      T0 + 1,
-                      "B>own=0-3 B>both=0-1 B>/bin/B ?>x D>/bin/D D>big=0-9 D>both=0-1 D>used=0-2",
-                      soon, 2));
+                      T0,
+                      "B>own=0-3 B>both=0-1 B>/bin/B ?>x ?>x ?>x ?>x ?>x D>/bin/D D>big=0-9 "
+                      "D>both=0-1 D>used=0-2",
+                      late, 2));
+    learn(&m, session_with_starts(T0 + 1,
+                                  "B>own=0-3 B>both=0-1 B>/bin/B ?>x D>/bin/D D>big=0-9 D>both=0-1 "
+                                  "D>used=0-2",
+                                  soon, 2));
     learn(&m, t);
     assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
     assert_int_equal(model_list_launches(sum, 0.3, PAGE, &l, &n), 0);
@@ -1033,6 +1033,7 @@ static void a_start_has_nothing_of_what_often_follows(void **state)
         assert_int_equal(file_of(p, "/f/big") != NULL, follower);
         assert_int_equal(file_of(p, "/bin/D") != NULL, follower);
         assert_int_equal(file_of(p, "/f/own") != NULL, !follower);
+        assert_int_equal(l[i].bytes, follower ? 12 * PAGE : 4 * PAGE);
         assert_non_null(file_of(p, "/f/used"));
         assert_false(l[i].helper);
         prediction_free(TAKE_PTR(p));

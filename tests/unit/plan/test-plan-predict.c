@@ -107,6 +107,23 @@ static void what_the_login_reads_saves_nothing(void **state)
     assert_int_equal(choose(&x, RANGES / 2, 1), POLICY_CONCURRENT);
 }
 
+/* With a bin for each range the disk seeks for each. In one bin it sweeps. */
+static void data_that_come_along_take_no_seek(void **state)
+{
+    usec_t alone;
+    Example x;
+
+    (void)state;
+    example(&x, DEVICE_CLASS_HDD, 0);
+    x.content.bin_usec = USEC_PER_MSEC;
+    assert_int_equal(plan_predict_start(&x.table, &x.parameters, NULL, 0, &x.content), 0);
+    alone = x.content.predicted_usec[POLICY_CONCURRENT];
+    for (unsigned i = 0; i < RANGES; i++)
+        x.data[i].advance = x.data[i].need;
+    assert_int_equal(plan_predict_start(&x.table, &x.parameters, NULL, 0, &x.content), 0);
+    assert_true(x.content.predicted_usec[POLICY_CONCURRENT] < alone * 9 / 10);
+}
+
 /* The more a start computes, the more it can read meanwhile. */
 static void reading_overlaps_with_computing(void **state)
 {
@@ -160,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_the_login_reads_saves_nothing),
+            cmocka_unit_test(data_that_come_along_take_no_seek),
             cmocka_unit_test(reading_overlaps_with_computing),
             cmocka_unit_test(metadata_that_the_login_reads_saves_nothing),
     };
