@@ -9,27 +9,11 @@
 /* Two shares of the same sessions differ by less than this. */
 #define SHARE_TOLERANCE 1e-6
 
-static int compare_applications(const void *a, const void *b)
-{
-    uint32_t x = ((const ModelApplication *)a)->file, y = ((const ModelApplication *)b)->file;
-
-    return x < y ? -1 : x > y;
-}
-
-const ModelApplication *followers_find_application(const ModelStage *s, uint32_t file)
-{
-    const ModelApplication key = {.file = file};
-
-    return s->n_applications == 0 ? NULL
-                                  : bsearch(&key, s->applications, s->n_applications, sizeof(key),
-                                            compare_applications);
-}
-
 /* Returns the application whose executable the use of another one shows, if it was started; or
  * NULL. */
 static const ModelApplication *find_started(const ModelStage *s, const ModelUse *u)
 {
-    const ModelApplication *a = followers_find_application(s, u->file);
+    const ModelApplication *a = model_find_application(s, u->file);
 
     return a && a != &s->applications[u->application] && !decayed_sum_is_zero(a->launched) ? a
                                                                                            : NULL;

@@ -41,6 +41,3 @@ void followers_note(Followers *f, uint32_t application, const uint32_t *executed
  * explains all of them: it starts in no smaller share of these starts, and usually opens the file.
  * Pages that the application itself touched are not explained. Call it after followers_note(). */
 double followers_share(const Followers *f, const ModelUse *u);
-
-/* Returns the application with that executable, or NULL. */
-const ModelApplication *followers_find_application(const ModelStage *s, uint32_t file);

@@ -33,6 +33,9 @@ int model_compare_metadata(const void *a, const void *b);
 /* Compares two ModelUse for qsort(): by application, then file. */
 int model_compare_uses(const void *a, const void *b);
 
+/* Returns the application of the stage with that executable, or NULL. */
+const ModelApplication *model_find_application(const ModelStage *s, uint32_t file);
+
 /* Returns the application's use of the file, or NULL if it has none. */
 ModelUse *model_find_use(const ModelStage *s, uint32_t application, uint32_t file);
 

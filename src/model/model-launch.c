@@ -261,7 +261,7 @@ static size_t list_executed(const Followers *f, uint32_t application, uint32_t *
     for (size_t i = f->first_use[application]; i < f->first_use[application + 1] && n < n_max;
          i++) {
         const ModelUse *u = &s->uses[i];
-        const ModelApplication *a = followers_find_application(s, u->file);
+        const ModelApplication *a = model_find_application(s, u->file);
 
         if (a && a != &s->applications[application] && !decayed_sum_is_zero(a->launched) &&
             decayed_sum_ratio(u->launched, s->applications[application].launched) >=

@@ -222,8 +222,7 @@ static int learn_needed(const Trace *t, const Model *m, const uint32_t *where, M
             known = known || (s->metadata[k].application &&
                               strcmp(s->metadata[k].application, m->files[file].path) == 0 &&
                               strcmp(s->metadata[k].uuid, uuid) == 0);
-        if (known || !uuid[0] ||
-            decayed_sum_is_zero(s->applications[model_find_learned_application(s, file)].launched))
+        if (known || !uuid[0] || decayed_sum_is_zero(model_find_application(s, file)->launched))
             continue;
         *o = (ModelMetadata){
                 .uuid = strdup(uuid),

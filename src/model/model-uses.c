@@ -14,19 +14,10 @@ DecayedSum model_sum_of_msec(uint64_t msec, DecayedSum one)
     return (DecayedSum){decayed_sum_of_time(MIN(msec, MSEC_MAX), one.current), 0};
 }
 
-uint32_t model_find_learned_application(const ModelStage *s, uint32_t file)
+/* Returns the index of the application with that executable, which the stage has. */
+static uint32_t index_of(const ModelStage *s, uint32_t file)
 {
-    size_t lo = 0, hi = s->n_applications;
-
-    while (lo + 1 < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (s->applications[mid].file <= file)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return (uint32_t)lo;
+    return (uint32_t)(model_find_application(s, file) - s->applications);
 }
 
 /* An opening of a file. */
@@ -188,9 +179,8 @@ static int learn_accesses(const Trace *t, const uint32_t *where, const uint32_t 
         return -ENOMEM;
     for (size_t i = 0; i < t->n_accesses; i++) {
         const TraceAccess *a = &t->accesses[i];
-        uint32_t application = a->application == TRACE_NONE
-                                       ? model_find_learned_application(l->s, MODEL_NONE)
-                                       : applications[a->application];
+        uint32_t application = a->application == TRACE_NONE ? index_of(l->s, MODEL_NONE)
+                                                            : applications[a->application];
 
         CHECK(add_access(l, launches, a->at, (Opening){application, where[a->file]}));
     }
@@ -207,7 +197,7 @@ int model_learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, Decay
     if (!applications)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_applications; i++)
-        applications[i] = model_find_learned_application(s, where[t->applications[i].file]);
+        applications[i] = index_of(s, where[t->applications[i].file]);
     r = launches_new(t, applications, s->n_applications, &launches);
     if (r >= 0)
         r = learn_accesses(t, where, applications, launches, &l);

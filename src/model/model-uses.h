@@ -18,9 +18,6 @@
 /* Returns the sum of one observed time. */
 DecayedSum model_sum_of_msec(uint64_t msec, DecayedSum one);
 
-/* Returns the index of the application with that executable in the stage, which has one. */
-uint32_t model_find_learned_application(const ModelStage *s, uint32_t file);
-
 /* Fills s->uses from the accesses of the trace, and notes which applications were started.
  * where[i] is the model's file for file i of the trace; s->applications is complete; `one` is the
  * sum of one session. Returns 0 or -ENOMEM. */

@@ -106,6 +106,22 @@ int model_compare_uses(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
+static int compare_applications(const void *a, const void *b)
+{
+    uint32_t x = ((const ModelApplication *)a)->file, y = ((const ModelApplication *)b)->file;
+
+    return x < y ? -1 : x > y;
+}
+
+const ModelApplication *model_find_application(const ModelStage *s, uint32_t file)
+{
+    const ModelApplication key = {.file = file};
+
+    return s->n_applications == 0 ? NULL
+                                  : bsearch(&key, s->applications, s->n_applications, sizeof(key),
+                                            compare_applications);
+}
+
 ModelUse *model_find_use(const ModelStage *s, uint32_t application, uint32_t file)
 {
     const ModelUse key = {.application = application, .file = file};

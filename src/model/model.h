@@ -89,9 +89,9 @@ typedef struct ModelResidency {
 } ModelResidency;
 
 /* An application's use of a file. Counts the sessions in which the application opened the file. In
- * the stage `session` it also counts those in which another process opened the file within three
- * seconds after the application's start, and mainly then, or a helper of that start opened it
- * (model/model-launch.h, model/model-uses.h). */
+ * the stage `session` it also counts those in which another program opened the file mainly within
+ * three seconds after starts of the application (model/model-uses.h), or a helper of a start opened
+ * it (model/model-launch.h). */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */

@@ -153,8 +153,8 @@ typedef struct PackData {
     le64_t physical;  /* bytes on the device; UINT64_MAX unknown */
     le32_t file;      /* index into the table of files; the file is in this volume and is not a
                          directory */
-    le32_t need_msec; /* as in PackMetadata, or that of the earlier bin with which replay reads the
-                         data (plan/bins.h) */
+    le32_t need_msec; /* as in PackMetadata, or the beginning of the earlier bin in which replay
+                         reads the data (plan/bins.h) */
     le16_t probability;
     uint8_t reserved0[6];
 } PackData;

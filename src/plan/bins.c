@@ -39,6 +39,7 @@ usec_t bins_choose_width(const PackContent *c)
     return seeks ? MAX(BIN_USEC, last_need(c) / BINS_MAX + 1) : 0;
 }
 
+/* The data of one filesystem while they are gathered. */
 typedef struct Gathering {
     const DeviceProfile *d;
     uint64_t size;      /* of the device */
