@@ -403,9 +403,10 @@ void execute_range(Worker *w, const Operation *op)
     unlock(x);
 }
 
-/* A range of a run that is read as one request. */
+/* A part of a run: ranges of one file that one request reads, with the gaps between them. */
 typedef struct RunPart {
-    const Operation *operation;
+    const Operation *first;
+    size_t n;
     uint32_t file;
 } RunPart;
 
@@ -414,11 +415,25 @@ static void count_run(Replay *x, const RunPart *parts, const JoinedPart *joined,
 {
     lock(x);
     for (size_t i = 0; i < n; i++) {
-        x->files[parts[i].file].left--;
-        x->result.n_data++;
+        x->files[parts[i].file].left -= (uint32_t)parts[i].n;
+        x->result.n_data += parts[i].n;
         x->result.data_bytes += joined[i].length;
     }
     unlock(x);
+}
+
+/* Adds the range of an operation to the part before it, if a gap of their file is between them. The
+ * part has the previous operation. */
+static bool extend_part(const Pack *p, const Operation *op, RunPart *part, JoinedPart *joined)
+{
+    const PackData *d = &p->data[op->index];
+    uint64_t gap = operation_gap(&p->data[(op - 1)->index], d);
+
+    if (part->first + part->n != op || gap == 0 || gap > OPERATION_GAP_BESIDE)
+        return false;
+    joined->length += gap + le64toh(d->length);
+    part->n++;
+    return true;
 }
 
 void execute_run(Worker *w, const Operation *operations, size_t n)
@@ -448,10 +463,15 @@ void execute_run(Worker *w, const Operation *operations, size_t n)
             release_file(x, file);
             continue;
         }
-        parts[m] = (RunPart){&operations[i], file};
+        if (m > 0 && extend_part(x->pack, &operations[i], &parts[m - 1], &joined[m - 1])) {
+            release_file(x, file);
+            continue;
+        }
+        parts[m] = (RunPart){&operations[i], 1, file};
         joined[m++] = (JoinedPart){c.fd, c.offset, length};
-        bytes += length;
     }
+    for (size_t i = 0; i < m; i++)
+        bytes += joined[i].length;
     if (m > 0) {
         make_room(w, bytes);
         r = joined_read(joined, m);
@@ -467,5 +487,6 @@ void execute_run(Worker *w, const Operation *operations, size_t n)
         if (r < 0 || i + 1 < m)
             release_file(x, parts[i].file);
     for (size_t i = 0; r < 0 && i < m; i++)
-        execute_range(w, parts[i].operation);
+        for (size_t k = 0; k < parts[i].n; k++)
+            execute_range(w, parts[i].first + k);
 }

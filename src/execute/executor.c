@@ -103,7 +103,8 @@ static size_t next_operations(Worker *w, Operation *ret)
         const Operation *first = &x->list.operations[q->next];
 
         n = takes_runs(x) ? operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
-                                           x->mounted.volumes[first->volume].chunk_bytes)
+                                           x->mounted.volumes[first->volume].chunk_bytes,
+                                           x->leg == LEG_DATA ? OPERATION_GAP_BESIDE : 0)
                           : 1;
         n = x->leg == LEG_DATA ? cut_run(x, first, n) : n;
         memcpy(ret, first, n * sizeof(Operation));

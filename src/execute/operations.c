@@ -66,19 +66,34 @@ static bool is_joinable(const Pack *p, const Operation *o)
            !(le16toh(p->files[le32toh(d->file)].flags) & PACK_FILE_VOLATILE);
 }
 
-size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes)
+uint64_t operation_gap(const PackData *before, const PackData *d)
 {
-    uint64_t bytes = 0, end = 0;
+    uint64_t end = le64toh(before->physical) + le64toh(before->length), physical, offset;
+
+    if (le64toh(d->physical) < end)
+        return UINT64_MAX;
+    physical = le64toh(d->physical) - end;
+    if (physical == 0)
+        return 0;
+    offset = le64toh(d->offset) - (le64toh(before->offset) + le64toh(before->length));
+    return before->file == d->file && offset == physical ? physical : UINT64_MAX;
+}
+
+size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes,
+                      uint64_t max_gap)
+{
+    uint64_t bytes = 0;
     size_t i;
 
     for (i = 0; i < MIN(n, (size_t)OPERATION_RUN_MAX) && is_joinable(p, &operations[i]); i++) {
         const PackData *d = &p->data[operations[i].index];
+        uint64_t gap = i > 0 ? operation_gap(&p->data[operations[i - 1].index], d) : 0;
 
-        if (i > 0 && (operations[i].volume != operations[0].volume || le64toh(d->physical) != end ||
-                      le64toh(d->length) > max_bytes - bytes))
+        if (operations[i].volume != operations[0].volume || gap > max_gap)
             break;
-        bytes += MIN(le64toh(d->length), max_bytes - bytes);
-        end = le64toh(d->physical) + le64toh(d->length);
+        if (i > 0 && (gap > max_bytes - bytes || le64toh(d->length) > max_bytes - bytes - gap))
+            break;
+        bytes += MIN(gap + le64toh(d->length), max_bytes - bytes);
     }
     return MAX(i, (size_t)1);
 }

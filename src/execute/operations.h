@@ -132,11 +132,24 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
 /* The maximum number of operations that one request serves. */
 #define OPERATION_RUN_MAX 32U
 
+/* The longest gap that one request reads between two ranges of a file next to an application that
+ * starts. A disk reads over such a gap in a sweep, so that reading it takes no longer. After a read
+ * of the application the disk may serve the requests in flight downwards, and then each of them
+ * takes a rotation. */
+#define OPERATION_GAP_BESIDE (UINT64_C(128) * 1024)
+
+/* Returns how many bytes lie between two ranges of data, on the device and in their file. Returns 0
+ * for neighbours on the device, also if they are in different files. Returns UINT64_MAX if the
+ * second range does not follow, or if the bytes between the ranges are not those of the file. Both
+ * places are known. */
+uint64_t operation_gap(const PackData *before, const PackData *d);
+
 /* Returns how many of the n operations (at least one), from the first on, one request can read:
- * ranges of data that follow one another on the device without a gap and have at most max_bytes
- * bytes together, in files that are not written in place. Returns 1 for any other first
- * operation. */
-size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes);
+ * ranges of data that follow one another on the device with gaps of at most max_gap bytes
+ * (operation_gap()), and have at most max_bytes bytes together with the gaps, in files that are not
+ * written in place. Returns 1 for any other first operation. */
+size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint64_t max_bytes,
+                      uint64_t max_gap);
 
 /* The longest part of a file that is read because it was appended after the plan, and the longest
  * hole in it. */

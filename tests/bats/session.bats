@@ -590,7 +590,7 @@ plan() {
 
 # learned_starts: records two sessions with the habit, learns them, and plans. A reclaimer may drop
 # pages of a session before the recorder has seen them. The traces are therefore edited: each file
-# counts as resident from its beginning to its end.
+# counts as resident from its beginning to its end, and one of 4 MiB in pieces of 16 KiB, 48 KiB apart.
 learned_starts() {
     local i trace
     find "$HS_MNT" -type f -exec touch -d '10 days ago' {} + # no file counts as volatile
@@ -602,6 +602,7 @@ learned_starts() {
     for trace in "$HS_STATE"/traces/*-session*.json; do
         zcat -f "$trace" | jq -c '.files as $f | .files.resident = [range($f.size_bytes | length) |
             if $f.directory[.] == 1 or $f.size_bytes[.] == 0 then []
+            elif $f.size_bytes[.] == 4194304 then [0, 16384, (range(63) | 49152, 16384)]
             else [0, (($f.size_bytes[.] + 4095) / 4096 | floor) * 4096] end]' >"$HS_TMP/trace"
         cp "$HS_TMP/trace" "$trace"
     done
@@ -720,6 +721,26 @@ neighbours_read() {
     echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
     populate
     neighbours_read
+    session_stop
+}
+
+@test "launch: on a disk that seeks, near parts of a file are read with one request" {
+    local before
+    hs_umount "$HS_MNT"
+    hs_simulated_disk hdd7200 on 64
+    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
+    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
+    populate
+    head -c 4194304 /dev/urandom >"$HS_MNT/data/b/parts"
+    sync -f "$HS_MNT"
+    learned_starts
+    hs_wait 60 planned_in_bins
+    session_start
+    drop_caches
+    read_program
+    before=$(hs_reads)
+    launched_while '.n_replayed == 1 and .read_bytes > 4100000' as_user /bin/second nothing
+    [ $(($(hs_reads) - before)) -le 48 ] # there are 64 parts
     session_stop
 }
 

@@ -220,22 +220,51 @@ static void test_run(void **state _unused_)
             {OPERATION_OPEN, 0, 0}, {OPERATION_METADATA, 0, 0}, {OPERATION_METADATA, 0, 1}};
     Pack p = make(&g, 1);
 
-    assert_int_equal(operations_run(&p, o, 9, 1 << 20), 3); /* then comes a gap */
-    assert_int_equal(operations_run(&p, o, 2, 1 << 20), 2);
-    assert_int_equal(operations_run(&p, o, 9, 16384), 3);
-    assert_int_equal(operations_run(&p, o, 9, 16383), 2);
-    assert_int_equal(operations_run(&p, o, 9, 4096), 1);
-    assert_int_equal(operations_run(&p, o, 9, 1), 1); /* longer than one request */
+    assert_int_equal(operations_run(&p, o, 9, 1 << 20, 0), 3); /* then comes a gap */
+    assert_int_equal(operations_run(&p, o, 2, 1 << 20, 0), 2);
+    assert_int_equal(operations_run(&p, o, 9, 16384, 0), 3);
+    assert_int_equal(operations_run(&p, o, 9, 16383, 0), 2);
+    assert_int_equal(operations_run(&p, o, 9, 4096, 0), 1);
+    assert_int_equal(operations_run(&p, o, 9, 1, 0), 1); /* longer than one request */
     for (size_t i = 2; i < 9; i++)
-        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20), 1);
+        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20, 0), 1);
     g.files[1].written_in_place = true;
     p = make(&g, 1);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20), 1);
+        assert_int_equal(operations_run(&p, o + i, 9 - i, 1 << 20, 0), 1);
     o[1].volume = 1;
     g.files[1].written_in_place = false;
     p = make(&g, 1);
-    assert_int_equal(operations_run(&p, o, 9, 1 << 20), 1);
+    assert_int_equal(operations_run(&p, o, 9, 1 << 20, 0), 1);
+}
+
+/* A gap is read if its bytes belong to the file. */
+static void test_run_with_gap(void **state _unused_)
+{
+    Given g = {.class = DEVICE_CLASS_HDD,
+               .flags = PACK_VOLUME_PHYSICAL,
+               .files = {FILE(11), FILE(12)},
+               .n_files = 2,
+               .data = {DATA(0, 0, 4096, 40960, NEVER, 1), DATA(1, 4096, 4096, 45056, NEVER, 1),
+                        DATA(1, 16384, 4096, 57344, NEVER, 1)},
+               .n_data = 3};
+    const Operation o[3] = {{OPERATION_DATA, 0, 0}, {OPERATION_DATA, 0, 1}, {OPERATION_DATA, 0, 2}};
+    Pack p = make(&g, 1);
+
+    assert_int_equal(operations_run(&p, o, 3, 1 << 20, 8192), 3);
+    assert_int_equal(operations_run(&p, o, 3, 1 << 20, 8191), 2);
+    assert_int_equal(operations_run(&p, o, 3, 20480, 8192), 3); /* the gap counts, too */
+    assert_int_equal(operations_run(&p, o, 3, 20479, 8192), 2);
+    assert_int_equal(operation_gap(&p.data[0], &p.data[1]), 0);
+    assert_int_equal(operation_gap(&p.data[1], &p.data[2]), 8192);
+    assert_true(operation_gap(&p.data[2], &p.data[1]) == UINT64_MAX);
+    g.data[2].offset = 12288; /* another part of the file lies in the gap */
+    p = make(&g, 1);
+    assert_int_equal(operations_run(&p, o, 3, 1 << 20, 8192), 2);
+    g.data[2].offset = 16384;
+    g.data[2].file = 0;
+    p = make(&g, 1);
+    assert_int_equal(operations_run(&p, o, 3, 1 << 20, 8192), 2);
 }
 
 static void test_not_mounted(void **state _unused_)
@@ -621,6 +650,7 @@ int main(void)
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
             cmocka_unit_test_teardown(test_open_late, drop),
             cmocka_unit_test_teardown(test_run, drop),
+            cmocka_unit_test_teardown(test_run_with_gap, drop),
             cmocka_unit_test_teardown(test_not_mounted, drop),
             cmocka_unit_test_teardown(test_disks, drop),
             cmocka_unit_test_teardown(test_engines, drop),
