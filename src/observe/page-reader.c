@@ -8,6 +8,8 @@
 #include "system/thread.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -15,6 +17,13 @@
 #define STACK_BYTES (256U * 1024)
 #define STOP_USEC   USEC_PER_SEC
 #define CHUNK       4096U /* entries of pagemap that are read at once */
+#define STAT_BYTES  4096U /* of the text of /proc/PID/stat, at most */
+
+/* A process that was read. */
+typedef struct Remembered {
+    uint64_t serial; /* of the run */
+    uint64_t faults; /* page faults before it was read; 0: the entry is unused */
+} Remembered;
 
 struct PageReader {
     pthread_mutex_t lock;
@@ -30,7 +39,8 @@ struct PageReader {
     usec_t since;        /* … since then (CLOCK_MONOTONIC); 0: none */
     PageResult results[PAGE_READER_QUEUE];
     unsigned n_results;
-    uint32_t hung[PAGE_READER_HUNG_MAX]; /* users */
+    Remembered remembered[PAGE_READER_REMEMBERED]; /* index: the serial modulo the size */
+    uint32_t hung[PAGE_READER_HUNG_MAX];           /* users */
     unsigned n_hung;
 };
 
@@ -95,6 +105,30 @@ static int add_mapping(Examined *x, const Mapping *m)
         p->files[p->n++] = (TouchedFile){p->request.serial, dev, m->inode, {0}};
     }
     return read_mapping(x, m, &p->files[p->n - 1].ranges);
+}
+
+uint64_t page_reader_count_faults(const char *text)
+{
+    const char *after = strrchr(text, ')'); /* the name of the program may contain anything */
+    uint64_t minor, major;
+
+    /* state, parent, group, session, terminal, its group, flags, minflt, cminflt, majflt */
+    if (!after || sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %" SCNu64 " %*u %" SCNu64, &minor,
+                         &major) != 2)
+        return UINT64_MAX;
+    return minor + major;
+}
+
+/* Returns how many page faults the process has had; UINT64_MAX: unknown. */
+static uint64_t read_faults(uint32_t pid)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    return rooted_read(AT_FDCWD, path, STAT_BYTES, &text, NULL) < 0
+                   ? UINT64_MAX
+                   : page_reader_count_faults(text);
 }
 
 /* Reads all mappings of the process. A result without files is valid. */
@@ -167,6 +201,34 @@ static bool next_request(PageReader *r, unsigned generation, PageRequest *ret)
     return true;
 }
 
+/* Returns true if the process has had no page fault since it was read last. Call it with the
+ * lock. */
+static bool is_unchanged(const PageReader *r, uint64_t serial, uint64_t faults)
+{
+    const Remembered *m = &r->remembered[serial % PAGE_READER_REMEMBERED];
+
+    return m->faults > 0 && m->serial == serial && m->faults == faults;
+}
+
+/* Reads the process of p->request, unless it is unchanged, and remembers it if the thread was not
+ * left behind meanwhile. */
+static void read_process(PageReader *r, unsigned generation, PageResult *p)
+{
+    uint64_t faults = read_faults(p->request.pid), serial = p->request.serial;
+    bool unchanged;
+
+    pthread_mutex_lock(&r->lock);
+    unchanged = is_unchanged(r, serial, faults);
+    pthread_mutex_unlock(&r->lock);
+    if (unchanged)
+        return;
+    examine(p);
+    pthread_mutex_lock(&r->lock);
+    if (r->generation == generation && faults != UINT64_MAX)
+        r->remembered[serial % PAGE_READER_REMEMBERED] = (Remembered){serial, faults};
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void *work(void *arg)
 {
     PageReader *r = arg;
@@ -181,7 +243,7 @@ static void *work(void *arg)
         r->running = q;
         r->since = clock_now(CLOCK_MONOTONIC);
         pthread_mutex_unlock(&r->lock);
-        examine(&p);
+        read_process(r, generation, &p);
         pthread_mutex_lock(&r->lock);
         if (r->generation != generation) {
             page_result_done(&p);
@@ -312,5 +374,6 @@ void page_reader_drop(PageReader *r)
     for (unsigned i = 0; i < r->n_results; i++)
         page_result_done(&r->results[i]);
     r->n_results = 0;
+    memset(r->remembered, 0, sizeof(r->remembered));
     pthread_mutex_unlock(&r->lock);
 }

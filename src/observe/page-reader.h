@@ -6,7 +6,10 @@
  * for example by a page fault on a FUSE filesystem that does not answer. A thread that waits longer
  * than PAGE_READER_HANG_USEC is left behind, and another one continues. The first ends when the
  * lock is released, or with this process, because the wait is killable. No process of the same user
- * is read any more. */
+ * is read any more.
+ *
+ * A process that has had no page fault since it was read last has the same pages, and is not read
+ * again: the result is empty. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -15,6 +18,9 @@
 #define PAGE_READER_QUEUE     64U
 /* When this many threads have been left behind, no page tables are read any more. */
 #define PAGE_READER_HUNG_MAX 8U
+
+/* Of this many processes the reader remembers how many page faults they had when they were read. */
+#define PAGE_READER_REMEMBERED 256U
 
 /* The limits of one process. At a limit, the pages found so far count. */
 #define PAGE_READER_MAPS_BYTES   (1U << 20) /* of the text of /proc/PID/maps */
@@ -35,6 +41,10 @@ typedef struct TouchedFile {
     uint64_t inode;
     RangeSet ranges; /* not empty */
 } TouchedFile;
+
+/* Pure: returns how many page faults the threads of a process have had, from the text of
+ * /proc/PID/stat; UINT64_MAX if the text is not valid. */
+uint64_t page_reader_count_faults(const char *text);
 
 typedef struct PageReader PageReader;
 
@@ -69,5 +79,5 @@ void page_result_done(PageResult *x);
  * false if there is none. Leaves a thread behind that hangs. */
 bool page_reader_take(PageReader *r, PageResult *ret);
 
-/* Forgets all requests and results. */
+/* Forgets all requests and results, and which processes were read. */
 void page_reader_drop(PageReader *r);

@@ -15,10 +15,11 @@
 /* The page tables of a process are read when it is TOUCHED_FIRST_USEC old, and then in intervals,
  * TOUCHED_LOOKS times in all. The last look is shortly before LAUNCH_MAX_USEC, because a start from
  * a slow disk takes that long. The earlier looks find the pages of an application that its user
- * closes as soon as it has started. */
+ * closes as soon as it has started. A process that has not changed since its last look is not read
+ * again (observe/page-reader.h). */
 #define TOUCHED_FIRST_USEC    (3 * USEC_PER_SEC)
-#define TOUCHED_INTERVAL_USEC (5 * USEC_PER_SEC)
-#define TOUCHED_LOOKS         6U
+#define TOUCHED_INTERVAL_USEC (2500 * USEC_PER_MSEC)
+#define TOUCHED_LOOKS         11U
 
 /* Zeroed is valid: a stage that begins. */
 typedef struct Touched {

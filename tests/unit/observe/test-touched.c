@@ -9,6 +9,7 @@
 #include "record/touched-rows.h"
 
 #include "base/clock.h"
+#include "base/rooted.h"
 
 #include "util/range-util.h"
 #include "util/root-util.h"
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -217,6 +219,87 @@ static void await_page(Touched *t, PageReader *reader, const ProcessRun *runs, s
             usleep(1000);
     }
     assert_true(found);
+}
+
+static void page_faults(void **state)
+{
+    (void)state;
+    assert_int_equal(page_reader_count_faults("7 (a) b) S 1 7 7 0 -1 4194560 900 1000 20 3 0 0"),
+                     920);
+    assert_int_equal(page_reader_count_faults("7 (a) S 1 7 7 0 -1 4194560 900 1000"), UINT64_MAX);
+    assert_int_equal(page_reader_count_faults("7 a S 1 7"), UINT64_MAX);
+    assert_int_equal(page_reader_count_faults(""), UINT64_MAX);
+}
+
+/* Returns how many files the reader finds in the process. */
+static size_t read_process(PageReader *reader, pid_t pid)
+{
+    const PageRequest q = {.serial = 300, .pid = (uint32_t)pid, .uid = 1000};
+    PageResult p = {0};
+    size_t n;
+
+    assert_int_equal(page_reader_request(reader, q), PAGE_QUEUED);
+    while (!page_reader_take(reader, &p))
+        usleep(1000);
+    n = p.n;
+    page_result_done(&p);
+    return n;
+}
+
+/* Waits until the process waits. */
+static void await_asleep(pid_t pid)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    do {
+        free(text);
+        text = NULL;
+        assert_int_equal(rooted_read(AT_FDCWD, path, 4096, &text, NULL), 0);
+    } while (!strstr(text, ") S "));
+}
+
+/* A process that has not changed since its last look is not read again. */
+static void an_unchanged_process(void **state)
+{
+    PageReader *reader = page_reader_new();
+    int to[2], from[2];
+    char byte = 0;
+    Mapped m;
+    pid_t pid;
+
+    (void)state;
+    map_file(&m);
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(to[1]);
+        for (size_t i = 0; read(to[0], &byte, 1) == 1; i++) {
+            (void)*(volatile char *)&m.map[i * 64 * PAGE];
+            if (write(from[1], &byte, 1) != 1)
+                break;
+        }
+        _exit(0);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(write(to[1], &byte, 1), 1);
+        assert_int_equal(read(from[0], &byte, 1), 1);
+        await_asleep(pid);
+        assert_true(read_process(reader, pid) > 0);
+        assert_int_equal(read_process(reader, pid), 0);
+    }
+    page_reader_drop(reader);
+    assert_true(read_process(reader, pid) > 0);
+    close(to[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(to[0]);
+    close(from[0]);
+    close(from[1]);
+    page_reader_free(reader);
+    unmap_file(&m);
 }
 
 /* The kernel maps up to 16 pages around the one that is touched, so the file has many. */
@@ -447,6 +530,7 @@ int main(void)
             cmocka_unit_test(lines_of_maps),         cmocka_unit_test(entries_of_pagemap),
             cmocka_unit_test(pages_of_this_process), cmocka_unit_test(the_share_of_a_user),
             cmocka_unit_test(rows_of_the_trace),     cmocka_unit_test(a_process_that_hangs),
+            cmocka_unit_test(page_faults),           cmocka_unit_test(an_unchanged_process),
             cmocka_unit_test(many_users_hang),       cmocka_unit_test(a_full_queue),
     };
 
