@@ -422,14 +422,14 @@ static void count_run(Replay *x, const RunPart *parts, const JoinedPart *joined,
     unlock(x);
 }
 
-/* Adds the range of an operation to the part before it, if a gap of their file is between them. The
- * part has the previous operation. */
+/* Adds the range of an operation of the run to the part, which ends with the previous operation, if
+ * a gap lies between the two. Returns false if the range begins a part of its own. */
 static bool extend_part(const Pack *p, const Operation *op, RunPart *part, JoinedPart *joined)
 {
     const PackData *d = &p->data[op->index];
     uint64_t gap = operation_gap(&p->data[(op - 1)->index], d);
 
-    if (part->first + part->n != op || gap == 0 || gap > OPERATION_GAP_BESIDE)
+    if (part->first + part->n != op || gap == 0)
         return false;
     joined->length += gap + le64toh(d->length);
     part->n++;

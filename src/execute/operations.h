@@ -132,9 +132,9 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
 /* The maximum number of operations that one request serves. */
 #define OPERATION_RUN_MAX 32U
 
-/* The longest gap that one request reads between two ranges of a file next to an application that
- * starts. A disk reads over such a gap in a sweep, so that reading it takes no longer. After a read
- * of the application the disk may serve the requests in flight downwards, and then each of them
+/* The longest gap between two ranges of a file that one request reads next to an application that
+ * starts. In a sweep upwards a disk passes the gap anyway, so that reading it costs no time. After
+ * a read of the application the disk may serve the requests in flight downwards. Each request then
  * takes a rotation. */
 #define OPERATION_GAP_BESIDE (UINT64_C(128) * 1024)
 

@@ -22,7 +22,7 @@
 /* A process that was read. */
 typedef struct Remembered {
     uint64_t serial; /* of the run */
-    uint64_t faults; /* page faults before it was read; 0: the entry is unused */
+    uint64_t faults; /* page faults before it was read; 0: unknown, or the entry is unused */
 } Remembered;
 
 struct PageReader {
@@ -115,11 +115,11 @@ uint64_t page_reader_count_faults(const char *text)
     /* state, parent, group, session, terminal, its group, flags, minflt, cminflt, majflt */
     if (!after || sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %" SCNu64 " %*u %" SCNu64, &minor,
                          &major) != 2)
-        return UINT64_MAX;
+        return 0;
     return minor + major;
 }
 
-/* Returns how many page faults the process has had; UINT64_MAX: unknown. */
+/* Returns how many page faults the process has had; 0: unknown. */
 static uint64_t read_faults(uint32_t pid)
 {
     _cleanup_free_ char *text = NULL;
@@ -127,7 +127,7 @@ static uint64_t read_faults(uint32_t pid)
 
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     return rooted_read(AT_FDCWD, path, STAT_BYTES, &text, NULL) < 0
-                   ? UINT64_MAX
+                   ? 0
                    : page_reader_count_faults(text);
 }
 
@@ -201,32 +201,25 @@ static bool next_request(PageReader *r, unsigned generation, PageRequest *ret)
     return true;
 }
 
-/* Returns true if the process has had no page fault since it was read last. Call it with the
- * lock. */
-static bool is_unchanged(const PageReader *r, uint64_t serial, uint64_t faults)
+/* Returns what is remembered of the run, or of another one in its place. Call it with the lock. */
+static Remembered *remembered(PageReader *r, uint64_t serial)
 {
-    const Remembered *m = &r->remembered[serial % PAGE_READER_REMEMBERED];
-
-    return m->faults > 0 && m->serial == serial && m->faults == faults;
+    return &r->remembered[serial % PAGE_READER_REMEMBERED];
 }
 
-/* Reads the process of p->request, unless it is unchanged, and remembers it if the thread was not
- * left behind meanwhile. */
-static void read_process(PageReader *r, unsigned generation, PageResult *p)
+/* Reads the process of p->request, unless it has had no page fault since its last result. Returns
+ * how many it had before; 0: unknown. */
+static uint64_t read_process(PageReader *r, PageResult *p)
 {
-    uint64_t faults = read_faults(p->request.pid), serial = p->request.serial;
-    bool unchanged;
+    uint64_t faults = read_faults(p->request.pid);
+    Remembered last;
 
     pthread_mutex_lock(&r->lock);
-    unchanged = is_unchanged(r, serial, faults);
+    last = *remembered(r, p->request.serial);
     pthread_mutex_unlock(&r->lock);
-    if (unchanged)
-        return;
-    examine(p);
-    pthread_mutex_lock(&r->lock);
-    if (r->generation == generation && faults != UINT64_MAX)
-        r->remembered[serial % PAGE_READER_REMEMBERED] = (Remembered){serial, faults};
-    pthread_mutex_unlock(&r->lock);
+    if (faults == 0 || last.serial != p->request.serial || last.faults != faults)
+        examine(p);
+    return faults;
 }
 
 static void *work(void *arg)
@@ -239,20 +232,22 @@ static void *work(void *arg)
     generation = r->newest;
     while (next_request(r, generation, &q)) {
         PageResult p = {.request = q};
+        uint64_t faults;
 
         r->running = q;
         r->since = clock_now(CLOCK_MONOTONIC);
         pthread_mutex_unlock(&r->lock);
-        read_process(r, generation, &p);
+        faults = read_process(r, &p);
         pthread_mutex_lock(&r->lock);
         if (r->generation != generation) {
             page_result_done(&p);
             break;
         }
         r->since = 0;
-        if (r->n_results < PAGE_READER_QUEUE)
+        if (r->n_results < PAGE_READER_QUEUE) {
             r->results[r->n_results++] = p;
-        else
+            *remembered(r, q.serial) = (Remembered){q.serial, faults};
+        } else
             page_result_done(&p);
     }
     unref(r);

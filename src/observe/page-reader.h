@@ -8,8 +8,8 @@
  * lock is released, or with this process, because the wait is killable. No process of the same user
  * is read any more.
  *
- * A process that has had no page fault since it was read last has the same pages, and is not read
- * again: the result is empty. */
+ * A process that has had no page fault since its last result has no further pages. The reader does
+ * not read it again, and its result is empty. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -43,7 +43,7 @@ typedef struct TouchedFile {
 } TouchedFile;
 
 /* Pure: returns how many page faults the threads of a process have had, from the text of
- * /proc/PID/stat; UINT64_MAX if the text is not valid. */
+ * /proc/PID/stat; 0 if the text is not valid. */
 uint64_t page_reader_count_faults(const char *text);
 
 typedef struct PageReader PageReader;
