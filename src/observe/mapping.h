@@ -15,8 +15,13 @@ typedef struct Mapping {
 } Mapping;
 
 /* Parses one line of maps, which need not end with a newline. Returns false if the line is
- * malformed, or if its mapping is not one of a file. */
+ * malformed, or if its mapping is not one of a file that has a name. Shared memory has none. */
 bool mapping_parse(const char *line, Mapping *ret);
+
+/* Parses the lines of maps, and changes `text`. The shortest mappings come first, so that a limit
+ * on pages leaves out the longest ones, such as a database. The caller frees *ret. Returns 0 or
+ * -ENOMEM. */
+int mapping_parse_all(char *text, Mapping **ret, size_t *ret_n);
 
 /* Adds the pages of the file that are touched to *ret. `entries` are the numbers of pagemap for the
  * pages from the address `at` on. A page is touched if it is in memory, or if it was and has been

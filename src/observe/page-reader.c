@@ -88,8 +88,8 @@ static void drop_empty_row(PageResult *p)
         p->n--;
 }
 
-/* Adds the pages of one mapping. The mappings of one file usually follow one another, so a mapping
- * of the file of the last row extends that row. Returns the result of read_mapping(). */
+/* Adds the pages of one mapping. A mapping of the file of the last row extends that row. Returns
+ * the result of read_mapping(). */
 static int add_mapping(Examined *x, const Mapping *m)
 {
     PageResult *p = x->result;
@@ -136,7 +136,9 @@ static void examine(PageResult *p)
 {
     _cleanup_close_ int fd = -EBADF;
     _cleanup_free_ char *text = NULL;
+    _cleanup_free_ Mapping *mappings = NULL;
     usec_t start = clock_now(CLOCK_MONOTONIC);
+    size_t n = 0;
     char path[64];
     Examined x;
     int r = 1;
@@ -144,21 +146,17 @@ static void examine(PageResult *p)
     snprintf(path, sizeof(path), "/proc/%u/pagemap", p->request.pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     snprintf(path, sizeof(path), "/proc/%u/maps", p->request.pid);
-    if (fd < 0 || rooted_read(AT_FDCWD, path, PAGE_READER_MAPS_BYTES, &text, NULL) < 0)
-        r = 0;
+    if (fd < 0 || rooted_read(AT_FDCWD, path, PAGE_READER_MAPS_BYTES, &text, NULL) < 0 ||
+        mapping_parse_all(text, &mappings, &n) < 0)
+        n = 0;
     x = (Examined){
             .result = p,
             .pagemap_fd = fd,
             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
             .deadline = clock_now(CLOCK_MONOTONIC) + PAGE_READER_PROCESS_USEC,
     };
-    for (char *save = NULL, *line = r > 0 ? strtok_r(text, "\n", &save) : NULL; r > 0 && line;
-         line = strtok_r(NULL, "\n", &save)) {
-        Mapping m;
-
-        if (mapping_parse(line, &m))
-            r = add_mapping(&x, &m);
-    }
+    for (size_t i = 0; r > 0 && i < n; i++)
+        r = add_mapping(&x, &mappings[i]);
     drop_empty_row(p);
     p->took = clock_now(CLOCK_MONOTONIC) - start;
 }

@@ -39,6 +39,8 @@ static void lines_of_maps(void **state)
             "7f0000000000-7f0000004000 r--p 00000000 fd:01 /no/inode",
             "x",
             "7f0000000000-7f0000004000 r--p 00000000 fd-01 42 /a",
+            "7f0000000000-7f0040000000 rw-s 00000000 00:01 57   /SYSV00000000 (deleted)",
+            "7f0000000000-7f0040000000 rw-s 00000000 00:01 58   /memfd:pool (deleted)\n",
     };
     Mapping m;
 
@@ -52,6 +54,28 @@ static void lines_of_maps(void **state)
     assert_int_equal(m.inode, 1234567);
     for (size_t i = 0; i < ELEMENTSOF(refused); i++)
         assert_false(mapping_parse(refused[i], &m));
+}
+
+static void all_lines_of_maps(void **state)
+{
+    char text[] = "5000-9000 r-xp 00000000 fd:01 7 /four\n"
+                  "a000-b000 rw-p 00000000 00:00 0\n"
+                  "b000-d000 r--p 00000000 fd:01 8 /two\n"
+                  "d000-e000 r--p 00000000 fd:01 7 (deleted)\n"
+                  "e000-f000 r--p 00000000 fd:01 9 /one (deleted) (not)\n"
+                  "10000-12000 r--p 00000000 fd:01 8 /two";
+    static const uint64_t starts[] = {0xe000, 0xb000, 0x10000, 0x5000};
+    char none[] = "";
+    _cleanup_free_ Mapping *mappings = NULL, *nothing = NULL;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(mapping_parse_all(text, &mappings, &n), 0);
+    assert_int_equal(n, ELEMENTSOF(starts));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(mappings[i].start, starts[i]);
+    assert_int_equal(mapping_parse_all(none, &nothing, &n), 0);
+    assert_int_equal(n, 0);
 }
 
 static void entries_of_pagemap(void **state)
@@ -231,19 +255,57 @@ static void page_faults(void **state)
     assert_int_equal(page_reader_count_faults(""), 0);
 }
 
-/* Returns how many files the reader finds in the process. */
-static size_t read_process(PageReader *reader, pid_t pid)
+/* Lets the reader read the process. */
+static PageResult result_of(PageReader *reader, pid_t pid)
 {
     const PageRequest q = {.serial = 300, .pid = (uint32_t)pid, .uid = 1000};
     PageResult p = {0};
-    size_t n;
 
     assert_int_equal(page_reader_request(reader, q), PAGE_QUEUED);
     while (!page_reader_take(reader, &p))
         usleep(1000);
-    n = p.n;
+    return p;
+}
+
+/* Returns how many files the reader finds in the process. */
+static size_t read_process(PageReader *reader, pid_t pid)
+{
+    PageResult p = result_of(reader, pid);
+    size_t n = p.n;
+
     page_result_done(&p);
     return n;
+}
+
+/* A mapping that is larger than the limit of one process hides no other. The kernel usually places
+ * it before the others, because it is the newest. */
+static void a_large_mapping(void **state)
+{
+    const size_t size = ((size_t)PAGE_READER_PAGES + 1) * PAGE;
+    PageReader *reader = page_reader_new();
+    bool found = false;
+    PageResult p;
+    Mapped m;
+    char *large;
+    int fd;
+
+    (void)state;
+    map_file(&m);
+    (void)m.map[0];
+    fd = openat(m.root.fd, "large", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    large = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(large != MAP_FAILED);
+    close(fd);
+    p = result_of(reader, getpid());
+    for (size_t i = 0; i < p.n; i++)
+        found = found || (p.files[i].inode == m.st.st_ino && contains(&p.files[i].ranges, 0));
+    assert_true(found);
+    page_result_done(&p);
+    page_reader_free(reader);
+    munmap(large, size);
+    unmap_file(&m);
 }
 
 /* Waits until the process waits. */
@@ -528,6 +590,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(lines_of_maps),         cmocka_unit_test(entries_of_pagemap),
+            cmocka_unit_test(all_lines_of_maps),     cmocka_unit_test(a_large_mapping),
             cmocka_unit_test(pages_of_this_process), cmocka_unit_test(the_share_of_a_user),
             cmocka_unit_test(rows_of_the_trace),     cmocka_unit_test(a_process_that_hangs),
             cmocka_unit_test(page_faults),           cmocka_unit_test(an_unchanged_process),
