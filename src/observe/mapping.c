@@ -31,8 +31,8 @@ bool mapping_parse(const char *line, Mapping *ret)
      * /dev/mem, is no file of a filesystem; the caller finds its inode in no trace. */
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64 " %x:%x %" SCNu64 " %c", &m.start,
                &m.end, &m.offset, &m.dev_major, &m.dev_minor, &m.inode, &path) != 7 ||
-        m.start >= m.end || m.inode == 0 || path != '/' || m.offset > INT64_MAX - (m.end - m.start) ||
-        is_deleted(line))
+        m.start >= m.end || m.inode == 0 || path != '/' ||
+        m.offset > INT64_MAX - (m.end - m.start) || is_deleted(line))
         return false;
     *ret = m;
     return true;
