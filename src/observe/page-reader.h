@@ -22,7 +22,8 @@
 /* Of this many processes the reader remembers how many page faults they had when they were read. */
 #define PAGE_READER_REMEMBERED 256U
 
-/* The limits of one process. At a limit, the pages found so far count. */
+/* The limits of one process. At a limit, the pages found so far count. The shortest mappings are
+ * read first (observe/mapping.h). */
 #define PAGE_READER_MAPS_BYTES   (1U << 20) /* of the text of /proc/PID/maps */
 #define PAGE_READER_PAGES        262144U
 #define PAGE_READER_FILES        4096U
