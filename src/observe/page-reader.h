@@ -23,7 +23,8 @@
 #define PAGE_READER_REMEMBERED 256U
 
 /* The limits of one process. At a limit, the pages found so far count. The shortest mappings are
- * read first (observe/mapping.h). */
+ * read first (observe/mapping.h). A file counts again for each group of its mappings that follow
+ * one another in this order. */
 #define PAGE_READER_MAPS_BYTES   (1U << 20) /* of the text of /proc/PID/maps */
 #define PAGE_READER_PAGES        262144U
 #define PAGE_READER_FILES        4096U
