@@ -18,8 +18,8 @@ typedef struct Mapping {
  * malformed, or if its mapping is not one of a file that has a name. Shared memory has none. */
 bool mapping_parse(const char *line, Mapping *ret);
 
-/* Parses the lines of maps, and changes `text`. Lines that mapping_parse() refuses are left out. The
- * shortest mappings come first, so that a limit on pages leaves out the longest ones, such as a
+/* Parses the lines of maps, and changes `text`. Lines that mapping_parse() refuses are left out.
+ * The shortest mappings come first, so that a limit on pages leaves out the longest ones, such as a
  * database. The caller frees *ret, which is NULL if there is no mapping. Returns 0 or -ENOMEM. */
 int mapping_parse_all(char *text, Mapping **ret, size_t *ret_n);
 
