@@ -9,6 +9,7 @@ import shutil
 import time
 
 from .commands import BenchError, run
+from .headstart import PROGRAMS
 from .inside import Inside
 from .package import STATE
 from .variants import Variant
@@ -22,6 +23,10 @@ LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 # a login is automatic. headstartd then counts a session that begins within two seconds after the
 # boot as an automatic login (src/daemon/stages-decide.c).
 TYPING_S = 3
+
+
+# The programs that record, plan and replay starts of applications.
+REPLACED = ("headstartd", "headstart")
 
 
 def configure(root, name, section="Replay", **settings):
@@ -173,6 +178,16 @@ class InstalledLaunches(Installed):
         configure(disk.root, "control", ControlInterval=0)
         disk.save(contents)
         return {"sessions": len(lives)}
+
+    def replace_programs(self, contents, builddir):
+        """Saves the learned disk as `contents`, with headstartd and headstart of another build."""
+        disk = self.bench.disk
+        learned = self.contents("login")
+        disk.fresh(learned)
+        for name in REPLACED:
+            shutil.copyfile(builddir / PROGRAMS[name], disk.root / self.bench.package.program(name).lstrip("/"))
+        self.bench.inits[contents] = self.bench.inits[learned]
+        disk.save(contents)
 
     def seen(self, machine):
         """Adds what the launch thread says: how many starts it replayed, and how many not."""
