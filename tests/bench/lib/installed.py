@@ -24,7 +24,6 @@ LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 # boot as an automatic login (src/daemon/stages-decide.c).
 TYPING_S = 3
 
-
 # The programs that record, plan and replay starts of applications.
 REPLACED = ("headstartd", "headstart")
 
@@ -185,7 +184,7 @@ class InstalledLaunches(Installed):
         learned = self.contents("login")
         disk.fresh(learned)
         for name in REPLACED:
-            shutil.copyfile(builddir / PROGRAMS[name], disk.root / self.bench.package.program(name).lstrip("/"))
+            run("strip", "-o", disk.root / self.bench.package.program(name).lstrip("/"), builddir / PROGRAMS[name])
         self.bench.inits[contents] = self.bench.inits[learned]
         disk.save(contents)
 
