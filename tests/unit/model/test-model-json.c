@@ -240,9 +240,11 @@ static void every_bit_flip_is_survived(void **state)
     _cleanup_model_ Model *m = rich_model();
     _cleanup_free_ char *text = bytes_of(m);
     size_t size = strlen(text), accepted = 0;
+    /* An emulator is a hundred times slower: tests/cross flips one bit of each byte. */
+    int step = getenv("HEADSTART_TEST_EMULATED") ? 8 : 1;
 
     for (size_t i = 0; i < size; i++)
-        for (int bit = 0; bit < 8; bit++) {
+        for (int bit = (int)(i % (size_t)step); bit < 8; bit += step) {
             _cleanup_free_ char *line = NULL;
             _cleanup_model_ Model *got = NULL;
             int r;
@@ -258,7 +260,7 @@ static void every_bit_flip_is_survived(void **state)
             use(got);
             accepted++;
         }
-    assert_true(accepted > 500);
+    assert_true(accepted > (size_t)(500 / step));
 }
 
 static void what_is_not_a_model_is_told_apart(void **state)
