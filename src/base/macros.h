@@ -22,6 +22,18 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* Unlike fmin(3) and fmax(3), these need no call of a function. If `a` is not a number, they return
+ * `b`. */
+static inline double min_double(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double max_double(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* clang-format would take (a) for a cast, so it is switched off here. */
 /* clang-format off */
 #define ALIGN_DOWN(x, a)   ((x) / (a) * (a))

@@ -424,7 +424,7 @@ static DecayedSum time_until_now(const Chains *c, const UserHistory *h)
 /* Counts a co-occurrence of two applications, one of which starts now. */
 static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint32_t b)
 {
-    const Neighbour *neighbour = user_history_find_neighbour(h, a, b);
+    const Neighbour *neighbour = user_history_find_neighbour(h, b, a);
     ChainsPair *p;
     int r;
 
@@ -609,18 +609,18 @@ void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, 
 
     ret->starts = chains_value(c, x->starts);
     ret->on_usec = chains_usec(c, on_until_now(c, h, x));
-    ret->off_usec = fmax(chains_time_usec(c, h) - ret->on_usec, 0);
+    ret->off_usec = max_double(chains_time_usec(c, h) - ret->on_usec, 0);
 }
 
 /* Returns the number of events that were counted since a chain began. */
 static double events_since(const Chains *c, DecayedSum total, DecayedSum before)
 {
-    return fmax(chains_value(c, total) - chains_value(c, before), 0);
+    return max_double(chains_value(c, total) - chains_value(c, before), 0);
 }
 
 static double usec_since(const Chains *c, DecayedSum total, DecayedSum before)
 {
-    return fmax(chains_usec(c, total) - chains_usec(c, before), 0);
+    return max_double(chains_usec(c, total) - chains_usec(c, before), 0);
 }
 
 /* Returns the sum of the time that both ran, the present session included. */
@@ -647,12 +647,12 @@ void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, C
         on[i] = usec_since(c, on_until_now(c, h, x[i]), p->before_on[i]);
         ret->n[other][3] = starts;
         ret->n[3][other] = exits;
-        ret->n[0][me] = fmax(events_since(c, x[i]->starts, p->before_starts[i]) - starts, 0);
-        ret->n[me][0] = fmax(events_since(c, x[i]->exits, p->before_exits[i]) - exits, 0);
-        ret->dwell_usec[me] = fmax(on[i] - both, 0);
+        ret->n[0][me] = max_double(events_since(c, x[i]->starts, p->before_starts[i]) - starts, 0);
+        ret->n[me][0] = max_double(events_since(c, x[i]->exits, p->before_exits[i]) - exits, 0);
+        ret->dwell_usec[me] = max_double(on[i] - both, 0);
     }
     ret->dwell_usec[3] = both;
-    ret->dwell_usec[0] = fmax(time - on[0] - on[1] + both, 0);
+    ret->dwell_usec[0] = max_double(time - on[0] - on[1] + both, 0);
 }
 
 size_t chains_size(const Chains *c)

@@ -149,7 +149,7 @@ static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
 {
     double n = decayed_sum_value(count);
 
-    return n > 0 ? (usec_t)fmin(decayed_sum_usec(sum) / n, 0x1p62) : 0;
+    return n > 0 ? (usec_t)min_double(decayed_sum_usec(sum) / n, 0x1p62) : 0;
 }
 
 /* Returns part / whole, within 0..1, or 0 if nothing was observed. */
@@ -157,5 +157,5 @@ static inline double decayed_sum_ratio(DecayedSum part, DecayedSum whole)
 {
     double w = decayed_sum_value(whole);
 
-    return w > 0 ? fmin(decayed_sum_value(part) / w, 1.0) : 0.0;
+    return w > 0 ? min_double(decayed_sum_value(part) / w, 1.0) : 0.0;
 }

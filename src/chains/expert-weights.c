@@ -18,7 +18,7 @@ unsigned expert_bucket(double n_known)
 unsigned horizon_class(usec_t horizon, double *ret_share_of_next)
 {
     static const double ends[] = {HORIZON_SECONDS_USEC, HORIZON_MINUTES_USEC, HORIZON_SESSION_USEC};
-    double t = fmin(fmax((double)horizon, ends[0]), ends[2]);
+    double t = min_double(max_double((double)horizon, ends[0]), ends[2]);
     unsigned class = t < ends[1] ? HORIZON_SECONDS : HORIZON_MINUTES;
 
     *ret_share_of_next = log(t / ends[class]) / log(ends[class + 1] / ends[class]);
@@ -99,7 +99,7 @@ void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, cons
                        double amount)
 {
     for (unsigned k = 0; k < n; k++)
-        add_credit(&losses[k], -amount * log(fmax(chances[k], CHANCE_MIN)), now_weight);
+        add_credit(&losses[k], -amount * log(max_double(chances[k], CHANCE_MIN)), now_weight);
 }
 
 void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
@@ -134,7 +134,7 @@ static double log_odds(double p)
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                                uint64_t now_weight, double start, double p)
 {
-    double at = fmin(fmax(p * PROMISE_BINS - 0.5, 0), PROMISE_BINS - 1);
+    double at = min_double(max_double(p * PROMISE_BINS - 0.5, 0), PROMISE_BINS - 1);
     unsigned low = (unsigned)at, high = MIN(low + 1, PROMISE_BINS - 1U);
     double sums[PROMISE_SUMS], promised, came;
 
@@ -144,8 +144,9 @@ double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PR
                   (double)now_weight / CREDIT_SCALE;
     if (sums[PROMISE_N] <= 0)
         return p;
-    p = fmin(fmax(p, CHANCE_MIN), 1 - CHANCE_MIN);
-    promised = fmin(fmax(sums[PROMISE_SUM] / sums[PROMISE_N], CHANCE_MIN), 1 - CHANCE_MIN);
+    p = min_double(max_double(p, CHANCE_MIN), 1 - CHANCE_MIN);
+    promised =
+            min_double(max_double(sums[PROMISE_SUM] / sums[PROMISE_N], CHANCE_MIN), 1 - CHANCE_MIN);
     came = (sums[PROMISE_CAME] + start * promised) / (sums[PROMISE_N] + start);
     return 1 / (1 + exp(-(log_odds(p) + log_odds(came) - log_odds(promised))));
 }

@@ -29,12 +29,6 @@ Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_
 
     if (a == b || a >= h->n_applications || b >= h->n_applications)
         return NULL;
-    /* The shorter list is searched. */
-    if (h->applications[b].n_neighbours < h->applications[a].n_neighbours) {
-        at = a;
-        a = b;
-        b = at;
-    }
     x = &h->applications[a];
     at = neighbour_position(x, b);
     return at < x->n_neighbours && x->neighbours[at].other == b ? &x->neighbours[at] : NULL;

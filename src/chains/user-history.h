@@ -90,9 +90,9 @@ static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
 /* Finds or adds the application with that id. Returns 0, -E2BIG (id out of range), -ENOMEM. */
 int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret);
 
-/* Return an entry of two neighbours (the entry of a for b, or of b for a if b has fewer
- * neighbours), and their chain. Return NULL if there is none, if a or b is out of range, or if a
- * and b are equal. */
+/* Return the entry of application a for its neighbour b, and the chain of the two. Return NULL if
+ * there is none, if a or b is out of range, or if a and b are equal. Searches for one application
+ * `a` after another are fast: its entries stay in the processor's cache. */
 Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b);
 ChainsPair *user_history_find_pair(const UserHistory *h, uint32_t a, uint32_t b);
 

@@ -68,13 +68,13 @@ static void rate_last(const Situation *s, const double *own, double *rates)
 
         if (p && o != CHAINS_BEGIN && !s->runs[o])
             rates[o] = shrink(chains_value(c, p->next[o == p->b]),
-                              fmax(usec - chains_usec(c, p->last[o == p->b]), 0), own[o],
+                              max_double(usec - chains_usec(c, p->last[o == p->b]), 0), own[o],
                               s->prior_usec);
     }
     if (s->last != CHAINS_BEGIN && !s->runs[s->last])
-        rates[s->last] =
-                shrink(chains_value(c, l->next_self), fmax(usec - chains_usec(c, l->last_self), 0),
-                       own[s->last], s->prior_usec);
+        rates[s->last] = shrink(chains_value(c, l->next_self),
+                                max_double(usec - chains_usec(c, l->last_self), 0), own[s->last],
+                                s->prior_usec);
 }
 
 /* Adds the share of one running application to the mean over all running ones. A pair without a
@@ -103,7 +103,8 @@ static void rate_concurrent(const Situation *s, uint32_t running, double share, 
         if (!p || o == CHAINS_BEGIN || s->runs[o])
             continue;
         /* dwell in the state in which `running` runs and `o` does not, as in chains_states() */
-        usec = fmax(t.on_usec - (chains_usec(c, p->before_on[ia]) + chains_usec(c, p->both)), 0);
+        usec = max_double(t.on_usec - (chains_usec(c, p->before_on[ia]) + chains_usec(c, p->both)),
+                          0);
         rate = shrink(chains_value(c, p->starts[!ia]), usec, own[o], s->prior_usec);
         rates[o] += (rate - shrink(0, seen_usec, own[o], s->prior_usec)) * share;
     }
@@ -116,7 +117,7 @@ static void rate_run(const Situation *s, const double *own, double *rates)
     for (size_t k = 0; k < s->n_running; k++)
         rate_concurrent(s, s->running[k], 1 / (double)s->n_running, own, rates);
     for (uint32_t i = 1; i < s->history->n_applications; i++)
-        rates[i] = fmax(rates[i], 0);
+        rates[i] = max_double(rates[i], 0);
 }
 
 const Expert expert_own = {"own", rate_own};

@@ -132,7 +132,7 @@ static double any_start(const Counting *c, double prior)
 
 static double share(double came, double cases, double prior)
 {
-    return fmin((came + prior) / (fmax(cases, 0) + 1), 1);
+    return min_double((came + prior) / (max_double(cases, 0) + 1), 1);
 }
 
 int horizons_compute(Horizons *h, const SequenceSituation *x, const Sequence *s, usec_t horizon,

@@ -107,7 +107,7 @@ static double start_within(double rate, double total, double later, const Remain
         b = b * left_b + a * g * (left_b - left_a);
         a *= left_a;
     }
-    return fmin(fmax(p, 0), 1);
+    return min_double(max_double(p, 0), 1);
 }
 
 /* Computes the expert HORIZON_CHAINS of m->within. */
@@ -120,7 +120,7 @@ static void rate_horizon(Mixture *m, usec_t horizon)
     for (size_t i = 1; i < m->n_rows; i++)
         total += m->rates[i][EXPERT_OWN];
     for (size_t i = 0; i < m->n_rows; i++) {
-        double later = fmax(m->rates[i][EXPERT_RUN], m->rates[i][EXPERT_OWN]);
+        double later = max_double(m->rates[i][EXPERT_RUN], m->rates[i][EXPERT_OWN]);
 
         m->within[i][HORIZON_CHAINS] =
                 m->next[i] > 0 ? start_within(total * m->next[i], total, later, &remaining) : 0;
@@ -195,7 +195,7 @@ void mixture_class_weights(const Mixture *m, unsigned horizon, double *ret)
     /* An expert whose weight within the mixture is 0 also gets no weight outside of it. */
     for (unsigned k = 0; k < HORIZON_LOSSES; k++) {
         asked[k] = k == HORIZON_EXPERTS || ret[k] > 0;
-        most = asked[k] ? fmax(most, posterior[k]) : most;
+        most = asked[k] ? max_double(most, posterior[k]) : most;
     }
     for (unsigned k = 0; k < HORIZON_LOSSES; k++)
         sum += posterior[k] = asked[k] ? exp(posterior[k] - most) : 0;

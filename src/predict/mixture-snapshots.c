@@ -43,8 +43,8 @@ static void learn_horizon(Mixture *m, Snapshot *s)
             continue;
         for (unsigned k = 0; k < HORIZON_EXPERTS; k++) {
             chances[k] = s->came[i] ? s->chances[i][k] : 1 - s->chances[i][k];
-            least = fmin(least, chances[k]);
-            most = fmax(most, chances[k]);
+            least = min_double(least, chances[k]);
+            most = max_double(most, chances[k]);
         }
         expert_promises_count(promises, s->promised[i], s->came[i]);
         chances[HORIZON_EXPERTS] = 0;

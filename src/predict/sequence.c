@@ -110,7 +110,7 @@ static double agreement(const Counting *c, const LoggedSession *s)
             score += follows == a + 1.0 ? 1 : -0.5;
         before = a;
     }
-    return fmin(fmax(score, -6), 6);
+    return min_double(max_double(score, -6), 6);
 }
 
 /* Counts start i of the session as a case for an expert, and notes which applications could not
@@ -223,7 +223,7 @@ static void blend(const Counting *c, unsigned row, const double *simpler, double
     double *counts = c->rows[row], all = row < SEQUENCES ? c->cases[row] : 0, sum = 0;
 
     for (size_t i = 1; i < x->n_applications; i++) {
-        double could = all > 0 ? fmax(all - ran[i], 0) + cases : 1;
+        double could = all > 0 ? max_double(all - ran[i], 0) + cases : 1;
 
         counts[i] = x->runs[i] ? 0 : (counts[i] + cases * simpler[i]) / could;
         sum += counts[i];
@@ -242,7 +242,7 @@ static void weigh_sessions(Sequence *s, const SequenceSituation *x, const Counti
 
         s->decayed[i] = exp2(-(double)(latest - l->begin_msec) / (double)x->halflife_msec);
         s->alike[i] = agreement(c, l);
-        most = fmax(most, s->alike[i]);
+        most = max_double(most, s->alike[i]);
     }
     for (size_t i = 0; i < x->log->n; i++)
         s->alike[i] = s->decayed[i] * exp(s->alike[i] - most);
