@@ -61,7 +61,7 @@ static const ModelApplication *find_follower(const Followers *f, const ModelUse 
         decayed_sum_ratio(u->launched, own->launched) >= HELPER_SHARE_MIN)
         return NULL;
     for (size_t i = 0; i < n_executed; i++)
-        if (executed[i] == a - s->applications)
+        if (executed[i] == (uint32_t)(a - s->applications))
             return NULL;
     return a;
 }
