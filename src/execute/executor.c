@@ -190,10 +190,16 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
     return w->queue && w->scratch ? 0 : -ENOMEM;
 }
 
-/* Runs at most `most` workers of each stream until no operation of the leg is left. */
+/* Runs at most `most` workers of each stream until no operation of the leg is left.
+ *
+ * The leader is worker 0, except in a leg of data: that leg gets a new thread. With its default
+ * low_latency, the I/O scheduler bfq gives a thread that begins to read 30 times its weight, until
+ * the thread has read 60 MB (Linux, block/bfq-iosched.c, max_service_from_wr). The threads of an
+ * application that starts have this weight. One thread for all legs would lose it in a large set,
+ * and would then wait for the application instead of staying ahead of it. */
 static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
 {
-    size_t n = 0, n_queues = x->list.n_streams, at = 0;
+    size_t n = 0, n_queues = x->list.n_streams, at = 0, leaders = x->leg == LEG_DATA ? 0 : 1;
     uint32_t of_openers = 0, of_worker;
     Worker *workers;
     bool failed = false;
@@ -222,13 +228,13 @@ static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
             r = worker_prepare(w, of_queue, of_worker);
         }
     }
-    /* The leader is worker 0. It also does the work of threads that cannot be started. */
-    for (size_t i = 1; i < n && r >= 0; i++)
+    /* The leader also does the work of threads that cannot be started. */
+    for (size_t i = leaders; i < n && r >= 0; i++)
         workers[i].started = thread_start(&workers[i].thread, STACK_BYTES, work, &workers[i]) >= 0;
     for (size_t i = 0; i < n && r >= 0; i++)
         if (!workers[i].started)
             work(&workers[i]);
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         if (workers[i].started)
             pthread_join(workers[i].thread, NULL);
     for (size_t i = 0; i < n; i++)

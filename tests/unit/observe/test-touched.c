@@ -332,6 +332,9 @@ static void an_unchanged_process(void **state)
     pid_t pid;
 
     (void)state;
+    /* An emulator touches pages of its own while the process waits. */
+    if (getenv("HEADSTART_TEST_EMULATED"))
+        skip();
     map_file(&m);
     assert_int_equal(pipe(to), 0);
     assert_int_equal(pipe(from), 0);

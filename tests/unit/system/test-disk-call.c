@@ -21,6 +21,9 @@
 static int gate[2];
 static int n_run, n_freed;
 
+/* The threads of this process before the first call: an emulator has some of its own. */
+static unsigned n_threads_before;
+
 typedef struct Work {
     DiskJob job;
     bool hangs;
@@ -48,7 +51,8 @@ static Work *new_work(bool hangs)
 {
     Work *w = calloc(1, sizeof(*w));
 
-    w->job = (DiskJob){run, release, 50 * USEC_PER_MSEC};
+    /* What does not hang may have to wait for a busy processor. */
+    w->job = (DiskJob){run, release, hangs ? 50 * USEC_PER_MSEC : 10 * USEC_PER_SEC};
     w->hangs = hangs;
     return w;
 }
@@ -162,13 +166,13 @@ static void the_number_of_threads_is_bounded(void **state)
     for (int round = 0; round < 2; round++)
         for (uint64_t dev = 100; dev < 100 + 4 * DISK_CALL_MAX; dev++)
             assert_int_equal(call(dev, false, &took), 0);
-    assert_true(n_threads() <= 1 + DISK_CALL_MAX);
+    assert_true(n_threads() <= n_threads_before + DISK_CALL_MAX);
     /* As many hang as there are threads. */
     for (uint64_t dev = 100; dev < 100 + DISK_CALL_MAX; dev++)
         n_hung += call(dev, true, &took) == -ETIMEDOUT;
     assert_int_equal(n_hung, DISK_CALL_MAX);
     assert_int_equal(call(99, false, &took), -EAGAIN);
-    assert_true(n_threads() <= 1 + DISK_CALL_MAX);
+    assert_true(n_threads() <= n_threads_before + DISK_CALL_MAX);
     /* One answers. */
     assert_int_equal(write(gate[1], "x", 1), 1);
     for (int i = 0; i < 1000 && call(99, false, &took) == -EAGAIN; i++)
@@ -190,6 +194,7 @@ int main(void)
             cmocka_unit_test(the_number_of_threads_is_bounded),
     };
 
+    n_threads_before = n_threads();
     if (pipe(gate) < 0)
         return EXIT_FAILURE;
     return cmocka_run_group_tests(tests, NULL, NULL);
