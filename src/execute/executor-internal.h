@@ -5,7 +5,7 @@
  * carries out single operations.
  *
  * Threads: the caller of replay_start() (it never waits for the disk), the leader, the workers. The
- * leader is worker 0.
+ * leader is worker 0, except in a leg of data.
  *
  * Lock map. There is one mutex, Replay.lock. It is held for short updates, never during I/O.
  *
