@@ -694,6 +694,25 @@ planned_in_bins() {
     session_stop
 }
 
+@test "launch: on a disk that seeks the data of a set is read by a thread that has read nothing else" {
+    need_strace
+    hs_umount "$HS_MNT"
+    hs_simulated_disk hdd7200 on 64
+    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
+    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
+    populate
+    learned_starts
+    hs_wait 60 planned_in_bins
+    HS_LIMIT="strace -D -f --seccomp-bpf -e trace=fadvise64 -o $HS_TMP/strace" session_start
+    drop_caches
+    read_program
+    launched_while '.n_replayed == 1 and .read_bytes > 4000000' as_user /bin/second nothing
+    session_stop
+    # bfq gives a thread that has read much a lower weight. The first request is for metadata, the last one for data.
+    run -0 sed -n 's/^\([0-9]*\) .*WILLNEED.*/\1/p' "$HS_TMP/strace"
+    [ "${lines[0]}" != "${lines[-1]}" ]
+}
+
 # read_program: reads the program and its libraries, so that no start competes with the replay for them.
 read_program() {
     find "$HS_MNT/bin" "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
