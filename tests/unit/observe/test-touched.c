@@ -391,6 +391,9 @@ static void pages_of_this_process(void **state)
     Mapped m;
     size_t n;
 
+    /* The mappings of an emulator leave too little of a look's time for those of the test. */
+    if (getenv("HEADSTART_TEST_EMULATED"))
+        skip();
     runs[1].own = true;
     runs[3].same_as = 2;
     runs[4].n_processes = 0;
