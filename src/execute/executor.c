@@ -199,7 +199,7 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
  * and would then wait for the application instead of staying ahead of it. */
 static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
 {
-    size_t n = 0, n_queues = x->list.n_streams, at = 0, leaders = x->leg == LEG_DATA ? 0 : 1;
+    size_t n = 0, n_queues = x->list.n_streams, at = 0, first = x->leg == LEG_DATA ? 0 : 1;
     uint32_t of_openers = 0, of_worker;
     Worker *workers;
     bool failed = false;
@@ -229,7 +229,7 @@ static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
         }
     }
     /* The leader also does the work of threads that cannot be started. */
-    for (size_t i = leaders; i < n && r >= 0; i++)
+    for (size_t i = first; i < n && r >= 0; i++)
         workers[i].started = thread_start(&workers[i].thread, STACK_BYTES, work, &workers[i]) >= 0;
     for (size_t i = 0; i < n && r >= 0; i++)
         if (!workers[i].started)

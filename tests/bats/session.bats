@@ -664,6 +664,15 @@ opened_mounts() {
         jq -e '.flags | index("replayed")'
 }
 
+# seeking_disk MIB [TYPE]: puts the files on a disk that seeks.
+seeking_disk() {
+    hs_umount "$HS_MNT"
+    hs_simulated_disk hdd7200 on "$@"
+    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
+    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
+    populate
+}
+
 # planned_in_bins: plans, and checks that each set is for a disk that seeks, and has bins of first use
 planned_in_bins() {
     local pack
@@ -675,11 +684,7 @@ planned_in_bins() {
 }
 
 @test "launch: on a disk that seeks the set is read in bins of first use, and what is in memory is left out" {
-    hs_umount "$HS_MNT"
-    hs_simulated_disk hdd7200 on 64
-    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
-    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
-    populate
+    seeking_disk 64
     learned_starts
     hs_wait 60 planned_in_bins # on a busy machine the measurement of the disk may be unclear
     session_start
@@ -696,11 +701,7 @@ planned_in_bins() {
 
 @test "launch: on a disk that seeks the data of a set is read by a thread that has read nothing else" {
     need_strace
-    hs_umount "$HS_MNT"
-    hs_simulated_disk hdd7200 on 64
-    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
-    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
-    populate
+    seeking_disk 64
     learned_starts
     hs_wait 60 planned_in_bins
     HS_LIMIT="strace -D -f --seccomp-bpf -e trace=fadvise64 -o $HS_TMP/strace" session_start
@@ -734,22 +735,14 @@ neighbours_read() {
 }
 
 @test "launch: neighbouring files are read with one request, also from xfs, where opens read the metadata" {
-    hs_umount "$HS_MNT"
-    hs_simulated_disk hdd7200 on 320 xfs
-    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
-    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
-    populate
+    seeking_disk 320 xfs
     neighbours_read
     session_stop
 }
 
 @test "launch: on a disk that seeks, near parts of a file are read with one request" {
     local before
-    hs_umount "$HS_MNT"
-    hs_simulated_disk hdd7200 on 64
-    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP##*/}/queue/rotational"
-    echo 1 >"/sys/block/${HS_LOOP##*/}/queue/rotational"
-    populate
+    seeking_disk 64
     head -c 4194304 /dev/urandom >"$HS_MNT/data/b/parts"
     sync -f "$HS_MNT"
     learned_starts

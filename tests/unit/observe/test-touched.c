@@ -290,7 +290,7 @@ static void a_large_mapping(void **state)
     int fd;
 
     (void)state;
-    /* The emulator of a 32-bit program maps all of its address space. */
+    /* Under qemu-arm a look does not find the small mapping. The cause is not known. */
     if (sizeof(void *) == 4 && getenv("HEADSTART_TEST_EMULATED"))
         skip();
     map_file(&m);
@@ -335,7 +335,7 @@ static void an_unchanged_process(void **state)
     pid_t pid;
 
     (void)state;
-    /* An emulator touches pages of its own while the process waits. */
+    /* Under an emulator the process changes between two looks. */
     if (getenv("HEADSTART_TEST_EMULATED"))
         skip();
     map_file(&m);
@@ -391,7 +391,7 @@ static void pages_of_this_process(void **state)
     Mapped m;
     size_t n;
 
-    /* The mappings of an emulator leave too little of a look's time for those of the test. */
+    /* Under qemu-arm and qemu-s390x a look sometimes lacks page 100. The cause is not known. */
     if (getenv("HEADSTART_TEST_EMULATED"))
         skip();
     runs[1].own = true;
