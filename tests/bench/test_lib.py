@@ -182,6 +182,12 @@ class Options(unittest.TestCase):
         for option in ("runs", "sessions", "pairs", "costs", "events", "coverage"):
             self.assertIn("must be at least 1", self.refused(f"--{option}=0"))
 
+    def test_the_lead_of_a_login(self):
+        self.assertIsNone(self.parse().lead)
+        self.assertEqual(self.parse("--lead=0").lead, 0)
+        for lead in ("-1", "nan", "inf", "301"):
+            self.assertIn("--lead=", self.refused(f"--lead={lead}"))
+
     def test_only_a_series_can_be_resumed(self):
         self.assertEqual(self.parse("--resume=x").resume, "x")
         self.assertIn("--resume=", self.refused("--resume=x", "--overhead"))

@@ -23,6 +23,9 @@ DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
 # More control sessions than this in one run do not happen by chance.
 CONTROLS_MAX = 10
 
+# A replay at the greeter ends sooner on every profile.
+LEAD_MAX_S = 300
+
 # More free memory than a boot or login takes, cache included.
 STAGE_MEMORY = 1 << 30
 
@@ -40,6 +43,7 @@ class Bench:
         self.own_boot = False  # whether each boot of a machine has clocks and a boot id of its own
         self.retries = 0
         self.sessions = 2  # number of sessions from which an installed headstart learns
+        self.lead = None  # seconds from the greeter to the login; None: until the replay at the greeter has ended
         self.pack_blocks = {}  # (variant, scenario) -> blocks of its packs, once they are known
         self.owners = False  # whether judge() prints the missed and the wasted files
         self._package = None
