@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the executor share: executor.c has its threads and legs, executor-read.c
- * carries out single operations.
+/* What the files of the executor share: executor.c has the leader, the legs and the calls of
+ * executor.h, executor-workers.c the workers, executor-read.c what a worker does for one operation.
  *
- * Threads: the caller of replay_start() (it never waits for the disk), the leader, the workers. The
- * leader is worker 0, except in a leg of data.
+ * Threads: the caller of replay_start() (it never waits for the disk), the leader, and the threads
+ * of the workers. A worker has one thread at a time, and may have several one after the other.
  *
  * Lock map. There is one mutex, Replay.lock. It is held for short updates, never during I/O.
  *
@@ -28,10 +28,15 @@
  *   needs[]                     workers, each its own data;    the leader, while no worker runs
  *                               no lock
  *   io_class, beside (atomic)   any caller                     workers, before each operation
+ *   Worker.started              the leader                     the leader
+ *   Worker.ended, .continues    the worker, with lock, and     the leader, with lock, or after it
+ *                               the leader before it starts    has joined the thread
+ *                               a thread
  *
  *   The condition `opened` is signalled when queues[].busy_opens becomes 0 (data waits for it), and
- *   when no metadata is left to begin (Worker.opens_only waits for it). A Worker, its ring and its
- *   scratch buffer belong to one thread. */
+ *   when no metadata is left to begin (Worker.opens_only waits for it). The condition `ended` is
+ *   signalled when the thread of a worker ends. The other fields of a Worker, its ring and its
+ *   scratch buffer belong to its present thread. */
 
 #include "execute/executor.h"
 
@@ -98,11 +103,12 @@ struct Replay {
 
     pthread_mutex_t lock; /* see the lock map */
     pthread_cond_t opened;
-    File *files;         /* one per file of the pack */
-    StreamQueue *queues; /* one per stream */
-    bool listed;         /* the list and the queues can be used */
-    bool stopped;        /* replay_stop() was called */
-    bool hurried;        /* replay_hurry() was called: `order` counts */
+    pthread_cond_t ended; /* a thread of a worker has ended */
+    File *files;          /* one per file of the pack */
+    StreamQueue *queues;  /* one per stream */
+    bool listed;          /* the list and the queues can be used */
+    bool stopped;         /* replay_stop() was called */
+    bool hurried;         /* replay_hurry() was called: `order` counts */
     ReplayOrder order;
     usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
                              not over */
@@ -144,11 +150,14 @@ typedef struct Worker {
     uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
                       sweep */
     IoClass io_class;
-    bool sweeps;     /* the operations are in the order of place, or of need and place */
-    bool alone;      /* no other worker takes operations of the stream */
-    bool opens_only; /* Stream.n_openers */
-    bool started;
-    bool failed; /* a chunk could not be read */
+    bool sweeps;           /* the operations are in the order of place, or of need and place */
+    bool alone;            /* no other worker takes operations of the stream */
+    bool opens_only;       /* Stream.n_openers */
+    bool started;          /* a thread carries out its operations */
+    bool ended;            /* this thread has ended, and was not joined */
+    bool continues;        /* another thread is to continue */
+    uint64_t thread_bytes; /* requested by the present thread */
+    bool failed;           /* a chunk could not be read */
 } Worker;
 
 static inline void lock(Replay *x)
@@ -160,6 +169,12 @@ static inline void unlock(Replay *x)
 {
     pthread_mutex_unlock(&x->lock);
 }
+
+#define STACK_BYTES (256U * 1024) /* of a thread */
+
+/* Runs at most `most` workers of each stream until no operation of the leg is left. Together they
+ * have at most `descriptors` open. Returns 0, or -ENOMEM. */
+int run_workers(Replay *x, uint32_t descriptors, unsigned most);
 
 /* Waits for the oldest chunk in flight by reading from it. The read returns when its pages are in
  * the page cache. It also reads pages that were reclaimed or that the kernel did not read ahead. To

@@ -185,6 +185,7 @@ static void note_submitted(Worker *w, const Chunk *c)
 {
     w->queue[(w->oldest + w->pacer.in_flight_requests) % w->queue_size] = *c;
     pacer_submitted(&w->pacer, c->bytes);
+    w->thread_bytes += c->bytes;
 }
 
 /* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The executor: a leader thread finds the filesystems and builds the list of operations; then it
- * and further workers carry out the streams. A worker asks the kernel to read a chunk, stores the
- * chunk in the worker's ring, and continues with the next one as long as its pacer allows. To make
- * room it waits for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not
- * report when data has arrived.
+/* The executor: a leader thread finds the filesystems and builds the list of operations. Then
+ * workers carry out its streams, in a replay next to an application one leg after the other.
  *
- * executor-internal.h names the threads and has the lock map. Over 500 lines: the workers, the
- * legs, the leader and the callers share one mutex, and their functions are checked against it
- * together. */
+ * executor-internal.h names the threads and has the lock map. */
 
 #include "execute/executor-internal.h"
 
@@ -16,235 +11,11 @@
 #include "execute/marker.h"
 #include "execute/sample.h"
 #include "execute/subtract.h"
-#include "system/cachestat.h"
 
 #include <limits.h>
 #include <signal.h>
 
-#define STACK_BYTES     (256U * 1024)
 #define DESCRIPTORS_OWN 24U /* open besides the files of the pack */
-
-/* The most requests in flight in a sweep next to an application that starts: a disk has a queue of
- * this length. */
-#define REQUESTS_BESIDE 32U
-
-static void follow_io_class(Worker *w)
-{
-    IoClass c = (IoClass)atomic_load_explicit(&w->replay->io_class, memory_order_relaxed);
-
-    if (c == w->io_class)
-        return;
-    w->io_class = c;
-    thread_set_io_class(c);
-}
-
-/* Narrows the window when the stage begins to run next to the replay: a read that is in no pack
- * waits behind the requests in flight. */
-static void follow_readers(Worker *w)
-{
-    if (atomic_load_explicit(&w->replay->beside, memory_order_relaxed))
-        pacer_limit(&w->pacer, w->beside_bytes, w->beside_requests);
-}
-
-/* --- workers ---------------------------------------------------------------------------------- */
-
-/* Notes that the files of these data operations are opened. Called with the lock held. */
-static void note_reading(Replay *x, const Operation *operations, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (operations[i].kind == OPERATION_DATA)
-            x->files[le32toh(x->pack->data[operations[i].index].file)].reading = true;
-}
-
-/* Cuts a run before a range of which a part is in memory. */
-static size_t cut_run(const Replay *x, const Operation *operations, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && x->needs[operations[i].index] == NEED_WHOLE)
-        i++;
-    return MAX(i, (size_t)1);
-}
-
-/* Returns true if one request may read several ranges. A recheck, a survey and `wait` examine each
- * range alone. */
-static bool takes_runs(const Replay *x)
-{
-    return !x->recheck_until && !x->options.wait && (x->leg == LEG_NONE || x->leg == LEG_DATA);
-}
-
-/* Returns true if the next operation of the leg is of that kind. Called with the lock held. */
-static bool is_next(const Replay *x, const StreamQueue *q, OperationKind kind)
-{
-    return q->next < q->leg && x->list.operations[q->next].kind == kind;
-}
-
-/* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
- * Returns their number; 0 if there is none left. */
-static size_t next_operations(Worker *w, Operation *ret)
-{
-    Replay *x = w->replay;
-    StreamQueue *q = w->stream_queue;
-    size_t n = 0;
-
-    lock(x);
-    /* q->next is read again after each wait, because the order may have changed. */
-    if (x->recheck_until && clock_now(CLOCK_MONOTONIC) > x->recheck_until)
-        q->next = q->end;
-    while (w->opens_only && is_next(x, q, OPERATION_METADATA))
-        pthread_cond_wait(&x->opened, &x->lock);
-    if (w->opens_only && !is_next(x, q, OPERATION_OPEN)) {
-        unlock(x);
-        return 0;
-    }
-    while (is_next(x, q, OPERATION_DATA) && q->busy_opens > 0)
-        pthread_cond_wait(&x->opened, &x->lock);
-    if (q->next < q->leg) {
-        const Operation *first = &x->list.operations[q->next];
-
-        n = takes_runs(x) ? operations_run(x->pack, first, MIN(q->leg - q->next, w->run_max),
-                                           x->mounted.volumes[first->volume].chunk_bytes,
-                                           x->leg == LEG_DATA ? OPERATION_GAP_BESIDE : 0)
-                          : 1;
-        n = x->leg == LEG_DATA ? cut_run(x, first, n) : n;
-        memcpy(ret, first, n * sizeof(Operation));
-        q->next += n;
-        w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
-        q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
-        note_reading(x, ret, n);
-        if (ret->kind == OPERATION_METADATA && !is_next(x, q, OPERATION_METADATA))
-            pthread_cond_broadcast(&x->opened);
-    }
-    unlock(x);
-    return n;
-}
-
-static void *work(void *arg)
-{
-    Worker *w = arg;
-    Replay *x = w->replay;
-    Operation operations[OPERATION_RUN_MAX];
-    size_t n;
-
-    while ((n = next_operations(w, operations)) > 0) {
-        follow_io_class(w);
-        follow_readers(w);
-        if (n > 1)
-            execute_run(w, operations, n);
-        else if (x->leg == LEG_SURVEY)
-            survey_range(w, &operations[0]);
-        else if (operations[0].kind != OPERATION_OPEN)
-            execute_range(w, &operations[0]);
-        else if (!x->recheck_until)
-            execute_open(w, &operations[0]);
-    }
-    while ((x->options.wait || x->drains) && w->pacer.in_flight_requests > 0)
-        await_oldest(w);
-    return NULL;
-}
-
-static void workers_free(Worker *workers, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(workers[i].queue);
-        free(workers[i].scratch);
-    }
-    free(workers);
-}
-
-/* Returns the number of workers of a stream: at most one per operation, and at most one per four
- * descriptors (one if there are fewer than four). Each worker may have descriptors of a path, of a
- * file and of chunks in flight open at the same time. */
-static unsigned workers_of(const Stream *s, uint32_t descriptors)
-{
-    return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
-}
-
-/* Returns the number of further workers that only open files. Each has the descriptors of a path
- * and of a file open. A recheck opens nothing. */
-static unsigned openers_of(const Replay *x, const Stream *s, uint32_t descriptors, unsigned most)
-{
-    return most == 1 || s->n == 0 || x->recheck_until ? 0 : MIN(s->n_openers, descriptors / 8);
-}
-
-/* Sets the window and the longest run of a worker, one of `of_queue` of the stream. Half of its
- * `descriptors` are for chunks in flight, because each holds one; the others are for the path and
- * the files of a run, which are open at the same time. Returns 0 or -ENOMEM. */
-static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
-{
-    const Stream *s = w->stream_queue->stream;
-    uint32_t in_flight = MAX(descriptors / 2, 1U);
-
-    w->run_max = descriptors > in_flight + 1 ? descriptors - in_flight - 1 : 1;
-    w->head = UINT64_MAX;
-    w->alone = of_queue == 1;
-    pacer_init(&w->pacer, s->window_bytes / of_queue,
-               MIN(s->window_requests / of_queue, in_flight));
-    if (w->replay->leg == LEG_DATA)
-        pacer_limit(&w->pacer, UINT64_MAX, REQUESTS_BESIDE);
-    w->queue_size = w->pacer.window_requests;
-    w->beside_bytes = s->beside_bytes / of_queue;
-    w->beside_requests = s->beside_requests / of_queue;
-    w->queue = calloc(w->queue_size, sizeof(Chunk));
-    w->scratch = malloc(SCRATCH_BYTES);
-    return w->queue && w->scratch ? 0 : -ENOMEM;
-}
-
-/* Runs at most `most` workers of each stream until no operation of the leg is left.
- *
- * The leader is worker 0, except in a leg of data: that leg gets a new thread. With its default
- * low_latency, the I/O scheduler bfq gives a thread that begins to read 30 times its weight, until
- * the thread has read 60 MB (Linux, block/bfq-iosched.c, max_service_from_wr). The threads of an
- * application that starts have this weight. One thread for all legs would lose it in a large set,
- * and would then wait for the application instead of staying ahead of it. */
-static int run_workers(Replay *x, uint32_t descriptors, unsigned most)
-{
-    size_t n = 0, n_queues = x->list.n_streams, at = 0, first = x->leg == LEG_DATA ? 0 : 1;
-    uint32_t of_openers = 0, of_worker;
-    Worker *workers;
-    bool failed = false;
-    int r = 0;
-
-    for (size_t i = 0; i < n_queues; i++) {
-        n += MIN(workers_of(&x->list.streams[i], descriptors), most);
-        of_openers += 2 * openers_of(x, &x->list.streams[i], descriptors, most);
-    }
-    of_worker = (descriptors - MIN(descriptors / 2, of_openers)) / MAX((uint32_t)n, 1U);
-    n += of_openers / 2;
-    workers = calloc(n + 1, sizeof(Worker));
-    if (!workers)
-        return -ENOMEM;
-    for (size_t i = 0; i < n_queues; i++) {
-        const Stream *s = &x->list.streams[i];
-        unsigned of_queue = MIN(workers_of(s, descriptors), most);
-        unsigned all = of_queue + openers_of(x, s, descriptors, most);
-
-        for (unsigned j = 0; j < all && r >= 0; j++) {
-            Worker *w = &workers[at++];
-
-            w->replay = x;
-            w->stream_queue = &x->queues[i];
-            w->opens_only = j >= of_queue;
-            r = worker_prepare(w, of_queue, of_worker);
-        }
-    }
-    /* The leader also does the work of threads that cannot be started. */
-    for (size_t i = first; i < n && r >= 0; i++)
-        workers[i].started = thread_start(&workers[i].thread, STACK_BYTES, work, &workers[i]) >= 0;
-    for (size_t i = 0; i < n && r >= 0; i++)
-        if (!workers[i].started)
-            work(&workers[i]);
-    for (size_t i = 0; i < n; i++)
-        if (workers[i].started)
-            pthread_join(workers[i].thread, NULL);
-    for (size_t i = 0; i < n; i++)
-        failed = failed || workers[i].failed;
-    lock(x);
-    x->result.resident = x->options.wait && r >= 0 && !failed && !x->stopped;
-    unlock(x);
-    workers_free(workers, n);
-    return r;
-}
 
 /* Sorts the operations that were not begun. Called with the lock held. */
 static void reorder(Replay *x)
@@ -546,6 +317,7 @@ int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret)
     atomic_init(&x->beside, o->policy == POLICY_CONCURRENT);
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->opened, NULL);
+    pthread_cond_init(&x->ended, NULL);
     if (thread_start(&x->leader, STACK_BYTES, lead, x) < 0) {
         free(x);
         return -EAGAIN;
@@ -612,6 +384,7 @@ Replay *replay_free(Replay *x)
     operation_list_done(&x->list);
     mounted_table_done(&x->mounted);
     pthread_cond_destroy(&x->opened);
+    pthread_cond_destroy(&x->ended);
     pthread_mutex_destroy(&x->lock);
     free(x);
     return NULL;
