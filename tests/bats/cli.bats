@@ -806,10 +806,10 @@ time.sleep(2.5)' "$bus/socket" 3>&- &
 }
 
 # slowly COMMAND…: runs the command on a terminal of $COLUMNS_OF_TERMINAL columns (none: the size is not known); each of
-# its calls that names a file takes 30 ms longer
+# its calls that names a file takes $DELAY_USEC longer (default: 30 ms)
 slowly() {
     local size=${COLUMNS_OF_TERMINAL:+"stty cols $COLUMNS_OF_TERMINAL;"}
-    TERM=xterm run script -qec "$size $(printf '%q ' strace -f -o /dev/null -e trace=%file -e inject=%file:delay_enter=30000 "$@")" \
+    TERM=xterm run script -qec "$size $(printf '%q ' strace -f --seccomp-bpf -o /dev/null -e trace=%file -e inject=%file:delay_enter=${DELAY_USEC:-30000} "$@")" \
         /dev/null
 }
 
@@ -882,7 +882,8 @@ slowly() {
         [ "$status" -eq 0 ]
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
-    slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
+    # record reads files of all processes.
+    DELAY_USEC=3000 slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
     [[ $output == *$'\e[K'"Making the trace, "* && $output != *"Recording, "* ]]
     # Without a command, record waits for Ctrl+C.
     TERM=xterm run script -qec "timeout --foreground -s INT 2.5 '$HEADSTART' record --root='$HS_MNT' --output='$HS_TMP/trace.json'" \
