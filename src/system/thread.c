@@ -15,10 +15,10 @@
 #ifdef __SANITIZE_THREAD__
 /* The ThreadSanitizer of gcc 12 does not know pthread_clockjoin_np(3): it would report a race with
  * each thread that was joined. */
-#define CLOCK_OF_JOIN CLOCK_REALTIME
+#define CLOCK_OF_JOIN                CLOCK_REALTIME
 #define join_until(thread, deadline) pthread_timedjoin_np(thread, NULL, deadline)
 #else
-#define CLOCK_OF_JOIN CLOCK_MONOTONIC
+#define CLOCK_OF_JOIN                CLOCK_MONOTONIC
 #define join_until(thread, deadline) pthread_clockjoin_np(thread, NULL, CLOCK_OF_JOIN, deadline)
 #endif
 
