@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 
-/* A worker continues in a new thread after this many bytes. With its default low_latency, the I/O
- * scheduler bfq gives a thread that begins to read 30 times its weight, until the thread has read
- * 60 MB (Linux, block/bfq-iosched.c, max_service_from_wr). The threads of an application or a
- * session that starts have this weight. A thread without it would wait for their reads instead of
- * staying ahead of them. */
+/* A worker continues in a new thread after the operation with which its thread has requested this
+ * many bytes. With its default low_latency, the I/O scheduler bfq gives a thread that begins to
+ * read 30 times its weight, until the thread has read 60 MB (Linux, block/bfq-iosched.c,
+ * max_service_from_wr). The threads of an application or a session that starts have this weight. A
+ * thread without it would wait for their reads instead of staying ahead of them. */
 #define BYTES_OF_THREAD (48ULL << 20)
 
 /* The most requests in flight in a sweep next to an application that starts: a disk has a queue of
