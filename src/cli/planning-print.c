@@ -100,8 +100,9 @@ static Table *operation_table(const PackContent *content)
         const PackContentVolume *g = content->volumes + i;
 
         for (size_t k = 0; k < g->n_metadata; k++)
-            table_row(t, "metadata", g->metadata[k].offset, g->metadata[k].offset,
-                      g->metadata[k].length, g->metadata[k].probability, g->mountpoint, NULL);
+            table_row(t, g->metadata[k].item.reader == METADATA_OF_DEVICE ? "metadata" : "item",
+                      g->metadata[k].offset, g->metadata[k].offset, g->metadata[k].length,
+                      g->metadata[k].probability, g->mountpoint, NULL);
         for (size_t k = 0; k < g->n_files; k++)
             table_row(t, "open", COUNT_UNKNOWN, COUNT_UNKNOWN, COUNT_UNKNOWN,
                       g->files[k].probability, g->mountpoint, g->files[k].path);

@@ -72,7 +72,7 @@ typedef struct StreamQueue {
     size_t next, end;    /* operations that were not begun */
     size_t leg;          /* those before this one may begin: the end of the leg */
     size_t surveyed;     /* the first operation of the leg */
-    unsigned busy_opens; /* opens under way; data waits until there are none */
+    unsigned busy_opens; /* items and opens under way; data waits until there are none */
 } StreamQueue;
 
 /* What a survey finds out about a range of data. */
@@ -181,6 +181,9 @@ int run_workers(Replay *x, uint32_t descriptors, unsigned most);
  * limit the window, it suffices to read the last byte. With `wait` the whole chunk is read and
  * becomes resident. */
 void await_oldest(Worker *w);
+
+/* Asks the filesystem for the item of an OPERATION_ITEM, and counts the result. */
+void execute_item(Worker *w, const Operation *op);
 
 /* Opens the file of an OPERATION_OPEN, and counts the result. */
 void execute_open(Worker *w, const Operation *op);

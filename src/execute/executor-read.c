@@ -8,6 +8,7 @@
 #include "base/directory.h"
 #include "execute/joined-read.h"
 #include "system/cachestat.h"
+#include "system/item-read.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -54,6 +55,33 @@ static void note_opened(Replay *x, File *file, bool found, ReplaySkip why)
         x->result.n_skipped[why]++;
 }
 
+/* Notes that an item or an open is no longer under way. Called with the lock held. */
+static void note_done(Worker *w)
+{
+    if (--w->stream_queue->busy_opens == 0)
+        pthread_cond_broadcast(&w->replay->opened);
+}
+
+void execute_item(Worker *w, const Operation *op)
+{
+    Replay *x = w->replay;
+    const PackMetadata *m = &x->pack->metadata[op->index];
+    const MetadataItem item = pack_item(m);
+    int r = metadata_item_read(x->mounted.volumes[op->volume].root_fd, &item);
+
+    lock(x);
+    if (r < 0)
+        x->result.n_skipped[r == -ENOENT  ? REPLAY_SKIP_GONE
+                            : r == -EPERM ? REPLAY_SKIP_DENIED
+                                          : REPLAY_SKIP_ERROR]++;
+    else {
+        x->result.n_metadata++;
+        x->result.metadata_bytes += le64toh(m->length);
+    }
+    note_done(w);
+    unlock(x);
+}
+
 void execute_open(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
@@ -86,8 +114,7 @@ void execute_open(Worker *w, const Operation *op)
         file->fd = TAKE_FD(fd);
     else if (keep)
         x->n_open--;
-    if (--w->stream_queue->busy_opens == 0)
-        pthread_cond_broadcast(&x->opened);
+    note_done(w);
     unlock(x);
     if (keep && fd >= 0)
         close(fd); /* another worker has opened the file meanwhile */

@@ -69,6 +69,19 @@ static bool is_next(const Replay *x, const StreamQueue *q, OperationKind kind)
     return q->next < q->leg && x->list.operations[q->next].kind == kind;
 }
 
+/* Returns true if a worker waits for the disk while it carries out an operation of that kind. */
+static bool is_waiting(OperationKind k)
+{
+    return k == OPERATION_ITEM || k == OPERATION_OPEN;
+}
+
+/* Returns true if the next operation of the leg is one for the openers, too. Called with the lock
+ * held. */
+static bool is_next_waiting(const Replay *x, const StreamQueue *q)
+{
+    return q->next < q->leg && is_waiting(x->list.operations[q->next].kind);
+}
+
 /* Takes the next operations of the worker's stream: a run that one request reads, or one operation.
  * Returns their number; 0 if there is none left. */
 static size_t next_operations(Worker *w, Operation *ret)
@@ -83,7 +96,7 @@ static size_t next_operations(Worker *w, Operation *ret)
         q->next = q->end;
     while (w->opens_only && is_next(x, q, OPERATION_METADATA))
         pthread_cond_wait(&x->opened, &x->lock);
-    if (w->opens_only && !is_next(x, q, OPERATION_OPEN)) {
+    if (w->opens_only && !is_next_waiting(x, q)) {
         unlock(x);
         return 0;
     }
@@ -100,7 +113,7 @@ static size_t next_operations(Worker *w, Operation *ret)
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
         w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
-        q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
+        q->busy_opens += is_waiting(ret->kind) && !x->recheck_until;
         note_reading(x, ret, n);
         if (ret->kind == OPERATION_METADATA && !is_next(x, q, OPERATION_METADATA))
             pthread_cond_broadcast(&x->opened);
@@ -125,10 +138,10 @@ static bool carry_out(Worker *w)
             execute_run(w, operations, n);
         else if (x->leg == LEG_SURVEY)
             survey_range(w, &operations[0]);
-        else if (operations[0].kind != OPERATION_OPEN)
+        else if (!is_waiting(operations[0].kind))
             execute_range(w, &operations[0]);
         else if (!x->recheck_until)
-            execute_open(w, &operations[0]);
+            (operations[0].kind == OPERATION_ITEM ? execute_item : execute_open)(w, operations);
     }
     if (w->thread_bytes >= BYTES_OF_THREAD)
         return true;

@@ -175,11 +175,11 @@ static bool has_legs(const Replay *x)
     return x->options.executable && x->list.n_streams == 1 && x->list.streams[0].beside;
 }
 
-static OperationKind kind_of_leg(Leg leg)
+static bool is_of_leg(const Operation *o, Leg leg)
 {
-    return leg == LEG_METADATA ? OPERATION_METADATA
-           : leg == LEG_FILES  ? OPERATION_OPEN
-                               : OPERATION_DATA;
+    return leg == LEG_METADATA ? o->kind == OPERATION_METADATA
+           : leg == LEG_FILES  ? o->kind == OPERATION_ITEM || o->kind == OPERATION_OPEN
+                               : o->kind == OPERATION_DATA;
 }
 
 /* Returns where the leg ends that begins with the next operation. Called with the lock held. */
@@ -195,7 +195,7 @@ static size_t find_end(const Replay *x, const StreamQueue *q, Leg leg)
     else if (leg == LEG_OPENS)
         i = n;
     else
-        while (i < n && o[i].kind == kind_of_leg(leg))
+        while (i < n && is_of_leg(&o[i], leg))
             i++;
     return q->next + i;
 }
@@ -235,7 +235,8 @@ static bool begin_leg(Replay *x, Leg leg)
  *
  * - the executable, for which the application waits first;
  * - metadata, which the opens need;
- * - files of filesystems whose metadata only opens read (xfs): several workers open them;
+ * - items, and files of filesystems whose metadata only items and opens read (xfs): several workers
+ *   ask for them and open them;
  * - a survey: several workers open the files and find out which data are missing, so that an open
  *   that waits for the disk delays no other;
  * - the data of each bin of first use: one worker sweeps upwards over what is missing, and joins

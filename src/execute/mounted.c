@@ -5,6 +5,7 @@
 #include "base/rooted.h"
 #include "device/block-device.h"
 #include "execute/superblock.h"
+#include "system/item-read.h"
 #include "volume/loop-file.h"
 #include "volume/mount-table.h"
 
@@ -153,9 +154,19 @@ static bool serves(const Candidate *c, const PackVolume *s)
            mount_subvolume_id(c->mount) == le64toh(s->subvolume_id);
 }
 
-static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, MountedVolume *m,
+/* Returns true if metadata of the volume has items, and this process may ask for them. */
+static bool may_ask(const Pack *p, const PackVolume *s)
+{
+    return le32toh(s->n_metadata) > 0 &&
+           p->metadata[le32toh(s->first_metadata)].reader != METADATA_OF_DEVICE &&
+           metadata_items_allowed();
+}
+
+static int fill_volume(const Pack *p, uint32_t index, const Candidate *c, MountedVolume *m,
                        VolumeFacts *f)
 {
+    const PackVolume *s = &p->volumes[index];
+
     m->target = strdup(c->mount->target);
     m->root_fd = fcntl(c->root_fd, F_DUPFD_CLOEXEC, 3);
     if (!m->target || m->root_fd < 0)
@@ -164,6 +175,7 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
         m->device_fd = fcntl(c->device_fd, F_DUPFD_CLOEXEC, 3);
     f->mounted = true;
     f->device = m->device_fd >= 0;
+    f->items = may_ask(p, s);
     if (c->device != 0)
         find_disk(c->device, f);
     else
@@ -305,7 +317,7 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
         const Candidate *c = candidates_find(&candidates, p, &p->volumes[k], root);
 
         if (c)
-            r = fill_volume(&p->volumes[k], k, c, &t.volumes[k], &t.facts[k]);
+            r = fill_volume(p, k, c, &t.volumes[k], &t.facts[k]);
     }
     if (r < 0)
         return r;

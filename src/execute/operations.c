@@ -17,6 +17,7 @@ const char *operation_kind_to_string(OperationKind k)
 {
     static const char *const names[_OPERATION_KIND_MAX] = {
             [OPERATION_METADATA] = "metadata",
+            [OPERATION_ITEM] = "item",
             [OPERATION_OPEN] = "open",
             [OPERATION_DATA] = "data",
     };
@@ -46,7 +47,7 @@ ReplayOrder replay_order_of(const Pack *p, Policy policy)
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length)
 {
     *ret_offset = *ret_length = 0;
-    if (o->kind == OPERATION_METADATA) {
+    if (operation_is_metadata(o)) {
         *ret_offset = le64toh(p->metadata[o->index].offset);
         *ret_length = le64toh(p->metadata[o->index].length);
     } else if (o->kind == OPERATION_DATA) {
@@ -126,9 +127,16 @@ static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
  * up to a quarter of the sweep. */
 static unsigned phase_of(const Pack *p, const VolumeFacts *facts, const Operation *o)
 {
-    if (o->kind == OPERATION_OPEN)
-        return replays_metadata(&p->volumes[o->volume], &facts[o->volume]) ? 3 : 1;
-    return o->kind == OPERATION_METADATA ? 0 : 2;
+    switch (o->kind) {
+    case OPERATION_METADATA:
+        return 0;
+    case OPERATION_ITEM:
+        return 1;
+    case OPERATION_OPEN:
+        return replays_metadata(&p->volumes[o->volume], &facts[o->volume]) ? 4 : 2;
+    default:
+        return 3;
+    }
 }
 
 typedef struct Keyed {
@@ -153,8 +161,8 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
 
     if (o->kind == OPERATION_OPEN)
         return PACK_PHYSICAL_UNKNOWN;
-    place = o->kind == OPERATION_METADATA ? le64toh(p->metadata[o->index].offset)
-                                          : le64toh(p->data[o->index].physical);
+    place = operation_is_metadata(o) ? le64toh(p->metadata[o->index].offset)
+                                     : le64toh(p->data[o->index].physical);
     if (__builtin_add_overflow(place, facts[o->volume].disk_offset, &place))
         return PACK_PHYSICAL_UNKNOWN; /* sorts last */
     return place;
@@ -234,13 +242,18 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
 
     if (f->done)
         return;
-    n = le32toh(s->n_metadata);
-    if (!f->mounted || !f->device)
-        l->n_skipped[f->mounted ? REPLAY_SKIP_DEVICE : REPLAY_SKIP_UNMOUNTED] += n;
-    else
-        for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < le32toh(s->n_metadata); i++) {
+        uint32_t index = le32toh(s->first_metadata) + i;
+        bool item = p->metadata[index].reader != METADATA_OF_DEVICE;
+
+        if (!f->mounted)
+            l->n_skipped[REPLAY_SKIP_UNMOUNTED]++;
+        else if (item ? f->items : f->device)
             l->operations[l->n++] =
-                    (Operation){OPERATION_METADATA, volume, le32toh(s->first_metadata) + i};
+                    (Operation){item ? OPERATION_ITEM : OPERATION_METADATA, volume, index};
+        else if (!item) /* without items, opening the files reads the same blocks */
+            l->n_skipped[REPLAY_SKIP_DEVICE]++;
+    }
     if (!needs_opens(s, policy))
         return;
     n = le32toh(s->n_files);
@@ -274,8 +287,9 @@ static void set_openers(const Pack *p, const VolumeFacts *facts, const Operation
                         Stream *s)
 {
     for (size_t i = s->first; i < s->first + s->n && s->n_workers == 1; i++)
-        if (operations[i].kind == OPERATION_OPEN &&
-            !replays_metadata(&p->volumes[operations[i].volume], &facts[operations[i].volume]))
+        if (operations[i].kind == OPERATION_ITEM ||
+            (operations[i].kind == OPERATION_OPEN &&
+             !replays_metadata(&p->volumes[operations[i].volume], &facts[operations[i].volume])))
             s->n_openers = OPERATION_OPENERS;
 }
 

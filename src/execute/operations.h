@@ -8,6 +8,7 @@
 
 typedef enum OperationKind {
     OPERATION_METADATA, /* read a range of the block device */
+    OPERATION_ITEM,     /* ask the filesystem for an item of metadata, so that it reads the range */
     OPERATION_OPEN,     /* open a file or directory and check that it is the planned one */
     OPERATION_DATA,     /* read a range of a file that was opened */
     _OPERATION_KIND_MAX,
@@ -20,25 +21,33 @@ typedef struct Operation {
     uint32_t index; /* into the pack's metadata, files or data */
 } Operation;
 
+/* Returns true if the operation reads a metadata range of the pack. */
+static inline bool operation_is_metadata(const Operation *o)
+{
+    return o->kind == OPERATION_METADATA || o->kind == OPERATION_ITEM;
+}
+
 /* The facts of a volume's filesystem on which the list depends. */
 typedef struct VolumeFacts {
     bool done;            /* it was replayed before, and is neither listed nor counted */
     bool mounted;         /* its files can be opened */
     bool device;          /* its block device can be read, and has the size that the pack states */
+    bool items;           /* this process may ask its filesystem for items */
     uint64_t disk;        /* the physical disk: volumes with equal numbers share a head */
     uint64_t disk_offset; /* bytes: offset of the filesystem's device on the disk */
 } VolumeFacts;
 
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in
- * order: the data of an executable (operations_beside_application()), metadata, opens that read
- * from the disk, data after the end of these opens, other opens. Reading data opens its file, so
- * the last group opens only files and directories without data. */
+ * order: the data of an executable (operations_beside_application()), metadata, items, opens that
+ * read from the disk, data after the end of these items and opens, other opens. Reading data opens
+ * its file, so the last group opens only files and directories without data. */
 typedef struct Stream {
     size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
     DeviceClass device_class;
-    unsigned n_workers; /* 1: one ordered stream */
-    unsigned n_openers; /* further workers, which only open files whose opens read from the disk */
+    unsigned n_workers;    /* 1: one ordered stream */
+    unsigned n_openers;    /* further workers, which only ask for items, and open files whose opens
+                              read from the disk */
     uint64_t window_bytes; /* of all its workers together */
     uint32_t window_requests;
     uint64_t beside_bytes; /* the same limits while others read from the disk */
@@ -84,20 +93,21 @@ typedef enum ReplayOrder {
 ReplayOrder replay_order_of(const Pack *p, Policy policy);
 
 /* Lists the operations on the pack's mounted volumes; `facts` has one entry per volume. POLICY_OFF
- * gives none. POLICY_METADATA gives metadata ranges, and opens only on filesystems that cache their
- * metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or whose metadata ranges are not known. All other
- * policies give metadata ranges, opens and data. The caller passes *ret to operation_list_done().
- * Returns 0 or -ENOMEM; *ret is untouched on failure. */
+ * gives none. POLICY_METADATA gives metadata ranges and items, and opens only on filesystems that
+ * cache their metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or whose metadata ranges are not
+ * known. All other policies give metadata ranges, items, opens and data. Items that the process may
+ * not ask for are left out, and are not counted as skipped: opens read the same blocks. The caller
+ * passes *ret to operation_list_done(). Returns 0 or -ENOMEM; *ret is untouched on failure. */
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
 /* The number of workers of a disk that seeks, next to an application that starts. */
 #define OPERATION_WORKERS_BESIDE 8U
 
-/* The number of further workers of an ordered stream that open files. xfs and btrfs keep metadata
- * in caches that only opens fill, so each open waits for the disk. A single worker has one request
- * in flight, and the disk moves its head from one place to the next. Of several requests the disk
- * serves the nearest one. */
+/* The number of further workers of an ordered stream that ask for items and open files. xfs and
+ * btrfs keep metadata in caches that only they fill, so each of these operations waits for the
+ * disk. A single worker has one request in flight, and the disk moves its head from one place to
+ * the next. Of several requests the disk serves the nearest one. */
 #define OPERATION_OPENERS 32U
 
 /* Adapts the list to an application that reads next to the replay.

@@ -17,7 +17,8 @@ static bool metadata_is_resident(const Pack *p, const MountedTable *mounted)
             const PackMetadata *m =
                     &p->metadata[le32toh(s->first_metadata) + (uint64_t)i * n / n_samples];
 
-            if (cachestat_is_resident(mounted->volumes[v].device_fd, le64toh(m->offset),
+            if (m->reader == METADATA_OF_DEVICE &&
+                cachestat_is_resident(mounted->volumes[v].device_fd, le64toh(m->offset),
                                       le64toh(m->length)) <= 0)
                 return false;
         }

@@ -161,6 +161,7 @@ static bool was_read(const Pack *p, const Counterparts *c, const Operation *o)
 {
     switch (o->kind) {
     case OPERATION_METADATA:
+    case OPERATION_ITEM:
         return metadata_was_read(c, o->volume, &p->metadata[o->index]);
     case OPERATION_OPEN:
         return c->files[o->index] != NONE;

@@ -134,13 +134,17 @@ static le32_t write_string(Writer *w, const char *s)
     return htole32(offset);
 }
 
-static void write_metadata(Writer *w, const PredictedRange *m)
+static void write_metadata(Writer *w, const PackContentMetadata *m)
 {
     w->metadata[w->n_metadata++] = (PackMetadata){
             .offset = htole64(m->offset),
             .length = htole64(m->length),
             .need_msec = htole32(PACK_NEED_UNKNOWN), /* traces do not say when metadata was read */
             .probability = probability_field(m->probability),
+            .reader = (uint8_t)m->item.reader,
+            .item_type = m->item.type,
+            .item_object = htole64(m->item.object),
+            .item_offset = htole64(m->item.offset),
     };
 }
 

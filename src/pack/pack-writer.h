@@ -22,6 +22,13 @@ typedef struct PackContentFile {
     bool symlink;          /* PACK_FILE_SYMLINK */
 } PackContentFile;
 
+typedef struct PackContentMetadata {
+    uint64_t offset; /* bytes on the block device */
+    uint64_t length;
+    double probability;
+    MetadataItem item;
+} PackContentMetadata;
+
 typedef struct PackContentVolume {
     uint8_t uuid[16];
     uint64_t subvolume_id;
@@ -29,8 +36,8 @@ typedef struct PackContentVolume {
     char *fstype;
     char *mountpoint;
     DeviceClass device_class;
-    uint32_t flags;           /* PackVolumeFlags */
-    PredictedRange *metadata; /* of the block device */
+    uint32_t flags; /* PackVolumeFlags */
+    PackContentMetadata *metadata;
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;
     size_t n_files, allocated_files;

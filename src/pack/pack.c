@@ -127,8 +127,10 @@ static int check_metadata(Reader *x, const PackVolume *s)
 
         if (length == 0 || offset < at || offset > device_size || length > device_size - offset)
             return refuse(x, -EBADMSG, "a metadata range out of order or beyond the device");
-        if (!is_zero(m->reserved0, sizeof(m->reserved0)))
-            return refuse(x, -EBADMSG, "reserved bytes are not zero");
+        if (m->reader >= _METADATA_READER_MAX ||
+            (m->reader == METADATA_OF_DEVICE &&
+             (m->item_type != 0 || m->item_object != 0 || m->item_offset != 0)))
+            return refuse(x, -EBADMSG, "an unknown item of metadata");
         at = offset + length;
     }
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The pack: a plan compiled for replay. This comment is the specification of format version 1.
+/* The pack: a plan compiled for replay. This comment is the specification of format version 2.
  *
  * All integers are little-endian. Every structure is 8-aligned, and its size is a multiple of 8.
  *
@@ -25,7 +25,9 @@
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
  * skipped. Of a directory and of a volatile file only the inode counts. Replay also reads what was
  * appended to the last range of a volatile file (execute/operations.h). Metadata ranges are bytes
- * of the block device and are skipped if the device is not exactly device_size bytes.
+ * of the block device and are skipped if the device is not exactly device_size bytes. A range with
+ * an item (base/metadata-item.h) only says where the block is: the filesystem is asked for the
+ * item, and reads the block.
  *
  * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
  * whether the boot is a control session. The boot is a control session if control_interval != 0 and
@@ -38,13 +40,14 @@
  * return pointers into it. */
 
 #include "base/macros.h"
+#include "base/metadata-item.h"
 #include "base/time-util.h"
 #include "base/vocabulary.h"
 
 #include <endian.h>
 
 #define PACK_MAGIC          "HEADSTRT"
-#define PACK_FORMAT_VERSION 1U
+#define PACK_FORMAT_VERSION 2U
 #define PACK_SIZE_MAX       (64U * 1024 * 1024)
 #define PACK_VOLUMES_MAX    1024U
 #define PACK_PREDICTIONS    5U
@@ -123,7 +126,10 @@ typedef struct PackMetadata {
     le64_t length;
     le32_t need_msec;   /* mean instant of first use since the stage's start; UINT32_MAX unknown */
     le16_t probability; /* times 65535 */
-    uint8_t reserved0[2];
+    uint8_t reader;     /* MetadataReader; this field and the next three: MetadataItem */
+    uint8_t item_type;
+    le64_t item_object;
+    le64_t item_offset;
 } PackMetadata;
 
 typedef enum PackFileFlags {
@@ -161,7 +167,7 @@ typedef struct PackData {
 
 _Static_assert(sizeof(PackHeader) == 128, "the format is what the comment says");
 _Static_assert(sizeof(PackVolume) == 72, "the format is what the comment says");
-_Static_assert(sizeof(PackMetadata) == 24, "the format is what the comment says");
+_Static_assert(sizeof(PackMetadata) == 40, "the format is what the comment says");
 _Static_assert(sizeof(PackFile) == 48, "the format is what the comment says");
 _Static_assert(sizeof(PackData) == 40, "the format is what the comment says");
 
@@ -194,6 +200,13 @@ int pack_read_header(const void *buf, uint64_t size, PackHeader *ret, const char
 /* Returns true if this boot is a control session (see the specification). boot_id: 32 hex
  * digits. */
 bool pack_is_control(const Pack *p, const char *boot_id);
+
+/* Returns the item of a metadata range. */
+static inline MetadataItem pack_item(const PackMetadata *m)
+{
+    return (MetadataItem){(MetadataReader)m->reader, m->item_type, le64toh(m->item_object),
+                          le64toh(m->item_offset)};
+}
 
 /* Returns true if the path cannot lead out of its filesystem: "." or non-empty components that are
  * neither "." nor "..". */

@@ -19,8 +19,8 @@ typedef struct AccessJob {
     size_t max;
     ExtentList extents;
     MetadataDeriver *deriver;
-    PredictedRange *ranges;
-    size_t n_ranges;
+    DerivedMetadata *derived;
+    size_t n_derived;
     int r;
 } AccessJob;
 
@@ -32,7 +32,7 @@ static void job_free(DiskJob *job)
     closep(&x->path_fd);
     extent_list_done(&x->extents);
     metadata_deriver_free(x->deriver);
-    free(x->ranges);
+    free(x->derived);
     free(x->path);
     free(x);
 }
@@ -121,10 +121,11 @@ static void run_metadata(DiskJob *job)
 {
     AccessJob *x = (AccessJob *)job;
 
-    x->r = metadata_deriver_finish(x->deriver, &x->ranges, &x->n_ranges);
+    x->r = metadata_deriver_finish(x->deriver, &x->derived, &x->n_derived);
 }
 
-int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, PredictedRange **ret, size_t *ret_n)
+int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, DerivedMetadata **ret,
+                         size_t *ret_n)
 {
     AccessJob *x = job_new(run_metadata);
     int r;
@@ -140,8 +141,8 @@ int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, PredictedRange *
         return r;
     r = x->r;
     if (r >= 0) {
-        *ret = TAKE_PTR(x->ranges);
-        *ret_n = x->n_ranges;
+        *ret = TAKE_PTR(x->derived);
+        *ret_n = x->n_derived;
     }
     job_free(&x->job);
     return r;

@@ -15,5 +15,5 @@ int disk_open_beneath(uint64_t call_dev, int dir_fd, const char *path);
 int disk_read_extents(uint64_t call_dev, int path_fd, size_t max, ExtentList *ret);
 
 /* Like metadata_deriver_finish(). Takes ownership of the deriver. */
-int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, PredictedRange **ret,
+int disk_finish_metadata(uint64_t call_dev, MetadataDeriver *d, DerivedMetadata **ret,
                          size_t *ret_n);

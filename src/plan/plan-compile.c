@@ -70,7 +70,8 @@ static uint64_t longest_gap(const Compiler *x, const Volume *v, double price)
                          : cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, price);
 }
 
-/* Adds the volume's metadata, and merges ranges where reading the gap is cheaper. */
+/* Adds the volume's metadata, and merges ranges where reading the gap is cheaper. Each item is
+ * asked for alone. */
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
@@ -78,7 +79,9 @@ static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 
     for (size_t i = 0; i < x->l->n_metadata; i++) {
         const PredictedRange *m = &x->l->metadata[i].range;
-        PredictedRange *last = g->n_metadata > 0 ? &g->metadata[g->n_metadata - 1] : NULL;
+        bool item = x->l->metadata[i].item.reader != METADATA_OF_DEVICE;
+        PackContentMetadata *last =
+                g->n_metadata > 0 && !item ? &g->metadata[g->n_metadata - 1] : NULL;
         uint64_t last_end = last ? last->offset + last->length : 0, end, gap;
 
         if (x->l->metadata[i].volume != volume || !x->cut.keep_metadata[i])
@@ -93,9 +96,10 @@ static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
             continue;
         }
         if (grow_array(&g->metadata, &g->allocated_metadata, g->n_metadata + 1,
-                       sizeof(PredictedRange)) < 0)
+                       sizeof(PackContentMetadata)) < 0)
             return -ENOMEM;
-        g->metadata[g->n_metadata++] = (PredictedRange){m->offset, end - m->offset, m->probability};
+        g->metadata[g->n_metadata++] = (PackContentMetadata){
+                m->offset, end - m->offset, m->probability, x->l->metadata[i].item};
     }
     return 0;
 }

@@ -301,7 +301,11 @@ static int note_metadata(Locator *x, const Found *f, const PredictedFile *p)
     if (!d || disk_call_hangs(volume_call_dev(f->v)) ||
         (x->known[f->volume] && !p->metadata_unknown && !made_since(f->fd, x->known_until)))
         return 0;
-    return metadata_deriver_note(d, f->below, f->st.st_ino, p->probability);
+    /* The numbers of inodes in a subvolume inside this one mean nothing here. */
+    if (f->st.st_dev != f->v->st_dev)
+        return 0;
+    return metadata_deriver_note(
+            d, &(NotedFile){f->below, f->st.st_ino, S_ISDIR(f->st.st_mode), p->probability});
 }
 
 /* Finds or adds the located file of this inode. It exists already if another name of the file was
@@ -353,13 +357,13 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     return 0;
 }
 
-static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
+static int add_metadata(Locator *x, uint32_t volume, PredictedRange range, MetadataItem item)
 {
     int r = grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
                        sizeof(LocatedMetadata));
 
     if (r >= 0)
-        x->l->metadata[x->l->n_metadata++] = (LocatedMetadata){volume, range};
+        x->l->metadata[x->l->n_metadata++] = (LocatedMetadata){volume, range, item};
     return r;
 }
 
@@ -375,7 +379,7 @@ static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 
         if (strcmp(m->uuid, v->uuid) != 0 || m->range.length == 0)
             continue;
-        if (add_metadata(x, volume, m->range) < 0)
+        if (add_metadata(x, volume, m->range, (MetadataItem){0}) < 0)
             return -ENOMEM;
         observed = observed || !m->assumed;
     }
@@ -397,13 +401,13 @@ static int locate_volumes(Locator *x, const Prediction *p)
         int r;
 
         x->fds[i] = open_volume(v);
-        if (v->block_dev == 0 || !is_first_of_device(x->volumes, i))
+        if (v->block_dev == 0 || !(volume_has_items(v) || is_first_of_device(x->volumes, i)))
             continue;
-        r = known_metadata(x, p, i);
+        r = volume_has_items(v) ? 0 : known_metadata(x, p, i);
         x->known[i] = r > 0;
-        if (r >= 0 && x->fds[i] >= 0 && volume_is_ext(v))
+        if (r >= 0 && x->fds[i] >= 0 && (volume_is_ext(v) || volume_has_items(v)))
             r = metadata_deriver_new(v, x->fds[i], &x->derivers[i]);
-        if (r < 0)
+        if (r == -ENOMEM)
             return r;
     }
     return 0;
@@ -413,7 +417,9 @@ static int compare_volumes(const void *a, const void *b)
 {
     const LocatedMetadata *x = a, *y = b;
 
-    return (x->volume > y->volume) - (x->volume < y->volume);
+    if (x->volume != y->volume)
+        return x->volume < y->volume ? -1 : 1;
+    return (x->range.offset > y->range.offset) - (x->range.offset < y->range.offset);
 }
 
 /* Makes the metadata disjoint. Metadata that one session in ten has read may overlap metadata that
@@ -436,11 +442,14 @@ static int make_disjoint(Locator *x)
         size_t n = 0, n_disjoint;
 
         for (; i < n_all && all[i].volume == volume; i++)
-            ranges[n++] = all[i].range;
+            if (all[i].item.reader == METADATA_OF_DEVICE)
+                ranges[n++] = all[i].range;
+            else if (add_metadata(x, volume, all[i].range, all[i].item) < 0)
+                return -ENOMEM; /* a volume with items has only them, which are disjoint */
         if (maps_flatten(ranges, n, &disjoint, &n_disjoint) < 0)
             return -ENOMEM;
         for (size_t k = 0; k < n_disjoint; k++)
-            if (add_metadata(x, volume, disjoint[k]) < 0)
+            if (add_metadata(x, volume, disjoint[k], (MetadataItem){0}) < 0)
                 return -ENOMEM;
     }
     return 0;
@@ -449,20 +458,44 @@ static int make_disjoint(Locator *x)
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
-        _cleanup_free_ PredictedRange *ranges = NULL;
+        _cleanup_free_ DerivedMetadata *derived = NULL;
         size_t n = 0;
 
         /* A device that cannot be read has no ranges: opening the files reads their metadata. */
         if (x->derivers[i] &&
             disk_finish_metadata(volume_call_dev(&x->volumes->volumes[i]), TAKE_PTR(x->derivers[i]),
-                                 &ranges, &n) == -ENOMEM)
+                                 &derived, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
-            if (add_metadata(x, i, ranges[k]) < 0)
+            if (add_metadata(x, i, derived[k].range, derived[k].item) < 0)
                 return -ENOMEM;
         x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }
     return make_disjoint(x);
+}
+
+/* Notes where the data of the file lies. Returns 0 or -ENOMEM. */
+static int note_data(Locator *x, const LocatedFile *f)
+{
+    MetadataDeriver *d = x->derivers[f->volume];
+
+    for (size_t i = 0, k = 0; d && i < f->n_maps && k < f->n_extents;) {
+        const PredictedRange *m = &f->maps[i];
+        const Extent *e = &f->extents[k];
+        uint64_t begin = MAX(m->offset, e->logical);
+        uint64_t end = MIN(m->offset + m->length, e->logical + e->length);
+
+        if (begin < end &&
+            metadata_deriver_note_data(d, f->inode,
+                                       &(PredictedRange){begin, end - begin, m->probability},
+                                       e->physical + (begin - e->logical)) < 0)
+            return -ENOMEM;
+        if (m->offset + m->length <= e->logical + e->length)
+            i++;
+        else
+            k++;
+    }
+    return 0;
 }
 
 static void locator_done(Locator *x)
@@ -522,6 +555,9 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
         if (r > 0)
             x.l->n_skipped[skip]++;
     }
+    for (size_t i = 0; i < x.l->n_files; i++)
+        if (note_data(&x, &x.l->files[i]) < 0)
+            return -ENOMEM;
     r = derive_metadata(&x);
     if (r >= 0)
         r = seen_metadata_keep(x.l, p);

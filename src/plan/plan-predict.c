@@ -96,7 +96,8 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
         const Range range = {g->metadata[k].offset, g->metadata[k].length};
         uint64_t bytes = range.length - range_set_covered(&have, range);
 
-        if (bytes == 0)
+        /* It is not known which blocks of such a filesystem are in memory when a session runs. */
+        if (bytes == 0 || (in_memory && g->metadata[k].item.reader != METADATA_OF_DEVICE))
             continue;
         x->reads[x->n_reads++] = (StageRead){
                 .device = device,
@@ -119,6 +120,7 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
                 .need = g->data[k].need,
                 .advance = g->data[k].advance,
                 .probability = g->data[k].probability,
+                .alone = !(g->flags & PACK_VOLUME_PHYSICAL),
         };
     }
     return 0;

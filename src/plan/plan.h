@@ -6,8 +6,9 @@
  *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent
  *                --pack_write()--> pack
  *
- * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() cuts at
- * the budget, sorts by physical block and merges ranges if the gap is cheaper to read than to skip.
+ * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs, reads of the device);
+ * plan_compile() cuts at the budget, sorts by physical block and merges ranges if the gap is
+ * cheaper to read than to skip.
  *
  *     volume_table_read(AT_FDCWD, root, &volumes);
  *     plan_locate(prediction, root, &volumes, uid, known_until, &located);
@@ -68,6 +69,7 @@ typedef struct LocatedFile {
 typedef struct LocatedMetadata {
     uint32_t volume;
     PredictedRange range; /* of the volume's block device */
+    MetadataItem item;
 } LocatedMetadata;
 
 typedef struct LocatedPlan {
@@ -78,7 +80,8 @@ typedef struct LocatedPlan {
     LocatedMetadata *metadata; /* sorted by volume, then offset; disjoint */
     size_t n_metadata, allocated_metadata;
     uint64_t n_skipped[_PLAN_SKIP_MAX];
-    bool metadata_derived; /* at least one volume's metadata came from libext2fs, not the model */
+    bool metadata_derived; /* at least one volume's metadata was derived, and is not from the model
+                            */
 } LocatedPlan;
 
 LocatedPlan *located_plan_free(LocatedPlan *p);

@@ -176,14 +176,15 @@ static double stream_ready(Timeline *m, uint32_t device)
     return fmax(begin, window_opens(m, device));
 }
 
-/* Replay joins the parts of one read, and data that lies together on the device. */
+/* Replay joins the parts of one read, and data that lies together on the device, where the
+ * filesystem can do so. */
 static bool are_joined(const StageSequence *s, uint32_t part, uint32_t next)
 {
     const StageRead *a = &s->parts[part], *b = &s->parts[next];
 
     if (s->read[part] == s->read[next])
         return next == part + 1;
-    return !a->metadata && !b->metadata && a->place != PHYSICAL_UNKNOWN &&
+    return !a->metadata && !b->metadata && !a->alone && !b->alone && a->place != PHYSICAL_UNKNOWN &&
            b->place == a->place + a->length;
 }
 

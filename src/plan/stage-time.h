@@ -39,6 +39,7 @@ typedef struct StageRead {
     usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
     usec_t advance;         /* PlacedRange.advance */
     double probability;
+    bool alone; /* no request joins it with a neighbour: btrfs submits each file's reads alone */
 } StageRead;
 
 typedef struct StageFacts {

@@ -53,7 +53,7 @@ static void run_note(DiskJob *job)
         x->r = metadata_deriver_new(m->volume, m->volume_fd, &m->deriver);
     }
     if (x->r >= 0)
-        x->r = metadata_deriver_note(m->deriver, x->path, x->inode, 1);
+        x->r = metadata_deriver_note(m->deriver, &(NotedFile){x->path, x->inode, false, 1});
 }
 
 /* Drops ranges that cannot be metadata of the stage. */
@@ -75,12 +75,12 @@ static int filter(StageMetadata *m)
 
 static int derive(StageMetadata *m)
 {
-    _cleanup_free_ PredictedRange *ranges = NULL;
+    _cleanup_free_ DerivedMetadata *derived = NULL;
     size_t n = 0;
-    int r = m->deriver ? metadata_deriver_finish(m->deriver, &ranges, &n) : 0;
+    int r = m->deriver ? metadata_deriver_finish(m->deriver, &derived, &n) : 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++)
-        r = range_set_insert(&m->ranges, ranges[i].offset, ranges[i].length);
+        r = range_set_insert(&m->ranges, derived[i].range.offset, derived[i].range.length);
     if (r >= 0)
         m->source = METADATA_SOURCE_DERIVED;
     return r;
@@ -103,10 +103,13 @@ static Volume *copy_volume(const Volume *v)
     if (!copy)
         return NULL;
     copy->target = strdup(v->target);
+    copy->fstype = strdup(v->fstype);
     copy->block_dev = v->block_dev;
     copy->removable = v->removable;
     copy->of_system = v->of_system;
-    if (!copy->target) {
+    if (!copy->target || !copy->fstype) {
+        free(copy->target);
+        free(copy->fstype);
         free(copy);
         return NULL;
     }
@@ -168,8 +171,10 @@ int stage_metadata_finish(StageMetadata *m, const Volume *v)
 void stage_metadata_done(StageMetadata *m)
 {
     range_set_done(&m->ranges);
-    if (m->volume)
+    if (m->volume) {
         free(m->volume->target);
+        free(m->volume->fstype);
+    }
     free(m->volume);
     m->volume = NULL;
     if (!m->deriver)

@@ -255,10 +255,10 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
             return log_oom();
         puts(line);
         operation_range(p, o, &offset, &length);
-        s->n_metadata += o->kind == OPERATION_METADATA;
+        s->n_metadata += operation_is_metadata(o);
         s->n_opened += o->kind == OPERATION_OPEN;
         s->n_data += o->kind == OPERATION_DATA;
-        *(o->kind == OPERATION_METADATA ? &s->metadata_bytes : &s->data_bytes) += length;
+        *(operation_is_metadata(o) ? &s->metadata_bytes : &s->data_bytes) += length;
     }
     return 0;
 }

@@ -318,7 +318,7 @@ char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o
 
     operation_range(p, o, &offset, &length);
     add(&t, "%-8s ", operation_kind_to_string(o->kind));
-    if (o->kind == OPERATION_METADATA) {
+    if (operation_is_metadata(o)) {
         add(&t, "%" PRIu64 "+%" PRIu64 " ", offset, length);
         add_name(&t, target);
     } else if (o->kind == OPERATION_OPEN)
@@ -330,7 +330,7 @@ char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o
         if (physical != PACK_PHYSICAL_UNKNOWN)
             add(&t, " @%" PRIu64, physical);
     }
-    if (o->kind != OPERATION_METADATA) {
+    if (!operation_is_metadata(o)) {
         add(&t, " ");
         add_name(&t, target[1] ? target : "");
         add(&t, "/");
@@ -348,7 +348,7 @@ char *operation_to_json(const Pack *p, const MountedTable *m, const Operation *o
     operation_range(p, o, &offset, &length);
     add(&t, "{\"operation\":\"%s\",\"filesystem\":", operation_kind_to_string(o->kind));
     add_json_string(&t, m->volumes[o->volume].target);
-    if (o->kind != OPERATION_METADATA) {
+    if (!operation_is_metadata(o)) {
         add(&t, ",\"path\":");
         add_json_string(&t, pack_string(p, f->path));
         add(&t, ",\"inode\":%" PRIu64, le64toh(f->inode));

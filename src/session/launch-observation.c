@@ -203,7 +203,8 @@ static int add_metadata(const LaunchObservation *o, const Volume *v, const PackV
     for (uint32_t i = 0; i < le32toh(p->n_metadata); i++) {
         const PackMetadata *m = &o->pack.metadata[le32toh(p->first_metadata) + i];
 
-        CHECK(range_set_insert(&planned, le64toh(m->offset), le64toh(m->length)));
+        if (m->reader == METADATA_OF_DEVICE)
+            CHECK(range_set_insert(&planned, le64toh(m->offset), le64toh(m->length)));
     }
     CHECK(range_set_intersect(&x->resident_before, &planned, &unknown));
     CHECK(range_set_union(&added, &unknown, &needed));

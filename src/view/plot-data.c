@@ -147,7 +147,7 @@ static TimelineRead read_of(const Pack *p, const Operation *o)
 
     operation_range(p, o, &offset, &r.length);
     r.bytes = r.length;
-    if (o->kind == OPERATION_METADATA)
+    if (operation_is_metadata(o))
         r.place = offset;
     else if (le64toh(p->data[o->index].physical) != PACK_PHYSICAL_UNKNOWN)
         r.place = le64toh(p->data[o->index].physical);

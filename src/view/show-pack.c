@@ -118,6 +118,23 @@ static Table *largest_files(const Pack *p, uint64_t limit)
 
 /* --- all of it, in the order of replay -------------------------------------------------------- */
 
+#define ITEM_TEXT_MAX 64
+
+/* Writes the item for which the filesystem is asked. Returns buf, or NULL if there is none. */
+static const char *item_text(char buf[static ITEM_TEXT_MAX], const PackMetadata *m)
+{
+    const MetadataItem item = pack_item(m);
+
+    if (item.reader == METADATA_OF_DEVICE)
+        return NULL;
+    if (item.reader == METADATA_XFS_INODE)
+        snprintf(buf, ITEM_TEXT_MAX, "inode %" PRIu64, item.object);
+    else /* as btrfs inspect-internal dump-tree prints a key of an unknown type */
+        snprintf(buf, ITEM_TEXT_MAX, "(%" PRIu64 " %u %" PRIu64 ")", item.object, item.type,
+                 item.offset);
+    return buf;
+}
+
 static Table *metadata_table(const Pack *p, const PackVolume *v)
 {
     static const Column columns[] = {
@@ -125,14 +142,18 @@ static Table *metadata_table(const Pack *p, const PackVolume *v)
             {NULL, "length", CELL_COUNT},
             {NULL, "probability", CELL_PROBABILITY},
             {NULL, "need_usec", CELL_TIMESPAN},
+            {NULL, "item", CELL_STRING},
             {0},
     };
     const PackMetadata *m = p->metadata + le32toh(v->first_metadata);
     Table *t = table_new(columns);
 
-    for (uint32_t i = 0; i < le32toh(v->n_metadata); i++)
+    for (uint32_t i = 0; i < le32toh(v->n_metadata); i++) {
+        char item[ITEM_TEXT_MAX];
+
         table_row(t, le64toh(m[i].offset), le64toh(m[i].length), probability_of(m[i].probability),
-                  need_usec(m[i].need_msec));
+                  need_usec(m[i].need_msec), item_text(item, &m[i]));
+    }
     return t;
 }
 

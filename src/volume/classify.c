@@ -25,6 +25,11 @@ bool volume_is_ext(const Volume *v)
     return has_prefix(v->fstype, "ext");
 }
 
+bool volume_has_items(const Volume *v)
+{
+    return strcmp(v->fstype, "btrfs") == 0 || strcmp(v->fstype, "xfs") == 0;
+}
+
 uint64_t volume_call_dev(const Volume *v)
 {
     return v->with_root ? 0 : v->st_dev;

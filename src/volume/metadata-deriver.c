@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/metadata-deriver.h"
-#include "base/open.h"
+#include "volume/metadata-deriver-internal.h"
 
-#include "device/block-device.h"
+#include "base/open.h"
+#include "volume/btrfs-trees.h"
 #include "volume/ext2-metadata.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-/* inode -> the probability that it is needed */
-typedef struct Needed {
-    UT_hash_handle hh;
-    uint64_t inode;
-    double probability;
-    bool oom;
-} Needed;
+#include <unistd.h>
 
 /* path of a directory -> its inode */
 typedef struct Parent {
@@ -32,10 +23,15 @@ typedef struct Parent {
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 struct MetadataDeriver {
-    Volume v; /* only what ext2_metadata_open_volume() needs */
+    Volume v; /* only what opening the volume needs */
     int volume_fd;
+    bool ext, btrfs, xfs;
     Needed *needed;
     Parent *parents;
+    NeededName *names; /* btrfs only */
+    size_t n_names, allocated_names;
+    NeededData *data; /* btrfs only */
+    size_t n_data, allocated_data;
 };
 
 int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret)
@@ -45,9 +41,19 @@ int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret)
     if (!d)
         return -ENOMEM;
     *d = (MetadataDeriver){
-            .v = {.block_dev = v->block_dev, .removable = v->removable, .of_system = v->of_system},
-            .volume_fd = volume_fd,
+            .v = {.block_dev = v->block_dev,
+                  .subvolume_id = v->subvolume_id,
+                  .removable = v->removable,
+                  .of_system = v->of_system},
+            .volume_fd = fcntl(volume_fd, F_DUPFD_CLOEXEC, 3),
+            .ext = volume_is_ext(v),
+            .btrfs = strcmp(v->fstype, "btrfs") == 0,
+            .xfs = strcmp(v->fstype, "xfs") == 0,
     };
+    if (d->volume_fd < 0) {
+        free(d);
+        return -errno;
+    }
     *ret = d;
     return 0;
 }
@@ -67,6 +73,9 @@ MetadataDeriver *metadata_deriver_free(MetadataDeriver *d)
         HASH_DEL(d->parents, p);
         free(p);
     }
+    close(d->volume_fd);
+    free(d->names);
+    free(d->data);
     free(d);
     return NULL;
 }
@@ -94,8 +103,8 @@ static int note_inode(MetadataDeriver *d, uint64_t inode, double probability, Ne
 
 /* Notes a directory. Returns 1 if the directory is new or its probability rose, so that the
  * probabilities of the directories above it may rise, too. Returns 0 if nothing changed, or
- * -ENOMEM. */
-static int note_directory(MetadataDeriver *d, const char *path, double probability)
+ * -ENOMEM. *ret is NULL if the directory was removed meanwhile. */
+static int note_directory(MetadataDeriver *d, const char *path, double probability, Parent **ret)
 {
     size_t l = strlen(path);
     struct stat st;
@@ -103,6 +112,7 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
     int fd, r;
 
     HASH_FIND(hh, d->parents, path, l, p);
+    *ret = p;
     if (p) {
         if (p->needed->probability >= probability)
             return 0;
@@ -111,7 +121,7 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
     }
     fd = open_beneath(d->volume_fd, path);
     if (fd < 0)
-        return 0; /* the directory was removed meanwhile */
+        return 0;
     r = fstat(fd, &st);
     close(fd);
     if (r < 0 || !S_ISDIR(st.st_mode))
@@ -127,28 +137,63 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
         free(p);
         return -ENOMEM;
     }
+    *ret = p;
     return 1;
 }
 
-int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability)
+/* Notes that the name is looked up in the directory. Returns 0 or -ENOMEM. */
+static int note_name(MetadataDeriver *d, const Parent *directory, const char *name,
+                     double probability)
+{
+    if (!d->btrfs || !directory)
+        return 0;
+    if (grow_array(&d->names, &d->allocated_names, d->n_names + 1, sizeof(NeededName)) < 0)
+        return -ENOMEM;
+    d->names[d->n_names++] = (NeededName){directory->needed->inode,
+                                          btrfs_name_hash(name, strlen(name)), probability};
+    return 0;
+}
+
+int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f)
 {
     _cleanup_free_ char *above = NULL;
+    Parent *directory;
     Needed *n;
     char *slash;
-    int r = note_inode(d, inode, probability, &n);
+    int r = note_inode(d, f->inode, f->probability, &n);
 
-    if (r < 0 || strcmp(path, ".") == 0)
+    if (r < 0)
         return r;
-    above = strdup(path);
+    n->listed = n->listed || f->listed;
+    if (strcmp(f->path, ".") == 0)
+        return 0;
+    above = strdup(f->path);
     if (!above)
         return -ENOMEM;
     do {
+        const char *name = above;
+
         slash = strrchr(above, '/');
-        if (slash)
+        if (slash) {
             *slash = 0;
-        r = note_directory(d, slash ? above : ".", probability);
+            name = slash + 1;
+        }
+        r = note_directory(d, slash ? above : ".", f->probability, &directory);
+        if (r >= 0 && note_name(d, directory, name, f->probability) < 0)
+            return -ENOMEM;
     } while (r > 0 && slash);
     return r < 0 ? r : 0;
+}
+
+int metadata_deriver_note_data(MetadataDeriver *d, uint64_t inode, const PredictedRange *range,
+                               uint64_t place)
+{
+    if (!d->btrfs || range->length == 0)
+        return 0;
+    if (grow_array(&d->data, &d->allocated_data, d->n_data + 1, sizeof(NeededData)) < 0)
+        return -ENOMEM;
+    d->data[d->n_data++] = (NeededData){inode, *range, place};
+    return 0;
 }
 
 static int compare_inodes(Needed *a, Needed *b)
@@ -219,21 +264,50 @@ static size_t merge_blocks(PredictedRange *blocks, size_t n)
     return k;
 }
 
-int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n)
+static int derive_ext2_blocks(MetadataDeriver *d, DerivedMetadata **ret, size_t *ret_n)
 {
     _cleanup_free_ PredictedRange *blocks = NULL;
+    DerivedMetadata *derived;
     Ext2Metadata *m = NULL;
     size_t n = 0;
-    int r = d->needed ? ext2_metadata_open_volume(&d->v, &m) : 0;
+    int r = ext2_metadata_open_volume(&d->v, &m);
 
-    if (r < 0)
-        return r;
-    if (m)
+    if (r >= 0)
         r = collect_blocks(d, m, &blocks, &n);
     ext2_metadata_free(m);
     if (r < 0)
         return r;
-    *ret_n = merge_blocks(blocks, n);
-    *ret = TAKE_PTR(blocks);
+    n = merge_blocks(blocks, n);
+    derived = calloc(n + 1, sizeof(DerivedMetadata));
+    if (!derived)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        derived[i].range = blocks[i];
+    *ret = derived;
+    *ret_n = n;
     return 0;
+}
+
+int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *ret_n)
+{
+    const NeededMetadata needed = {
+            .v = &d->v,
+            .volume_fd = d->volume_fd,
+            .inodes = d->needed,
+            .names = d->names,
+            .n_names = d->n_names,
+            .data = d->data,
+            .n_data = d->n_data,
+    };
+
+    if (!d->needed) {
+        *ret = NULL;
+        *ret_n = 0;
+        return 0;
+    }
+    if (d->ext)
+        return derive_ext2_blocks(d, ret, ret_n);
+    return d->btrfs ? derive_btrfs_items(&needed, ret, ret_n)
+           : d->xfs ? derive_xfs_items(&needed, ret, ret_n)
+                    : -EOPNOTSUPP;
 }

@@ -1,31 +1,57 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Determines which blocks of an ext2/3/4 filesystem must be read to look up and open given files.
- * libext2fs finds these blocks: inode tables, directories, extent trees and xattr blocks of the
- * files and of all directories above them. The planner uses a deriver for filesystems whose
- * metadata was never observed. For other filesystems it uses one only for files that no session can
- * have shown. */
+/* Determines which blocks of metadata a filesystem reads to look up and open given files, and to
+ * read their data.
+ *
+ * - ext2, ext3, ext4: libext2fs finds inode tables, directories, extent trees and xattr blocks of
+ *   the files and of all directories above them. The planner uses a deriver for filesystems whose
+ *   metadata was never observed. For other filesystems it uses one only for files that no session
+ *   can have shown.
+ * - btrfs: the leaves with inodes, names, extents and checksums (volume/btrfs-trees.h).
+ * - xfs: the blocks with inodes. Their place follows from their numbers.
+ *
+ * On btrfs and xfs a range comes with the item for which the filesystem is asked, because it keeps
+ * its metadata in a cache of its own. */
 
+#include "base/metadata-item.h"
 #include "base/ranges.h"
 #include "volume/volume.h"
+
+typedef struct DerivedMetadata {
+    PredictedRange range; /* of the block device */
+    MetadataItem item;
+} DerivedMetadata;
 
 typedef struct MetadataDeriver MetadataDeriver;
 
 /* Makes a deriver for the volume `v`, of which it copies what it needs. `volume_fd` is a descriptor
- * of the mount point of the volume. The caller keeps it open as long as the deriver exists, and
- * closes it. Returns 0 or -ENOMEM. */
+ * of the mount point of the volume, which the caller closes. Returns 0, -ENOMEM, or the error of
+ * fcntl(2). */
 int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret);
 MetadataDeriver *metadata_deriver_free(MetadataDeriver *d);
 DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);
 
-/* Notes a file or directory by its path below the mount point ("." is the mount point itself) and
- * every directory above it, each with the highest probability that was noted. Returns 0 or
- * -ENOMEM. */
-int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability);
+/* A file or directory for metadata_deriver_note(). */
+typedef struct NotedFile {
+    const char *path; /* below the mount point; "." is the mount point itself */
+    uint64_t inode;
+    bool listed; /* a directory of which the entries are read */
+    double probability;
+} NotedFile;
 
-/* Finds the ranges with libext2fs. *ret is an array of *ret_n disjoint ranges of the block device,
- * sorted by offset. The caller frees it. A file that was deleted since it was noted has no ranges.
- * Returns 0 (with no ranges if nothing was noted), -ENOMEM, or the error of
- * ext2_metadata_open_volume(). On failure *ret and *ret_n are untouched. */
-int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n);
+/* Notes the file and every directory above it, each with the highest probability that was noted.
+ * Returns 0 or -ENOMEM. */
+int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f);
+
+/* Notes that this range of the file's data will be read; the filesystem has it at that place, as
+ * FIEMAP says. Returns 0 or -ENOMEM. */
+int metadata_deriver_note_data(MetadataDeriver *d, uint64_t inode, const PredictedRange *range,
+                               uint64_t place);
+
+/* Finds the ranges. *ret is an array of *ret_n disjoint ranges of the block device, sorted by
+ * offset. The caller frees it. A file that was deleted since it was noted has no ranges. Returns 0
+ * (with no ranges if nothing was noted), -ENOMEM, -EOPNOTSUPP (another filesystem), or the error of
+ * ext2_metadata_open_volume() or btrfs_trees_open_volume(). On failure *ret and *ret_n are
+ * untouched. */
+int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *ret_n);

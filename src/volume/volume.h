@@ -93,6 +93,10 @@ uint64_t volume_call_dev(const Volume *v);
  * other filesystems keep metadata in caches of their own. */
 bool volume_is_ext(const Volume *v);
 
+/* Returns true for btrfs and xfs, whose metadata headstart asks for item by item
+ * (system/metadata-item.h). */
+bool volume_has_items(const Volume *v);
+
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);
 

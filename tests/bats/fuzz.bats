@@ -60,3 +60,7 @@ run_target() {
 @test "fuzz: images of ext2, ext3 and ext4" {
     run_target ext2 50
 }
+
+@test "fuzz: trees of btrfs" {
+    run_target btrfs 200
+}

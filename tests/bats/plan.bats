@@ -160,18 +160,93 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '.volumes | length == 1'
 }
 
-@test "xfs: by place, without metadata ranges" {
+@test "xfs: by place, and the inodes of every file and the directories above as items" {
     hs_filesystem xfs 320
+    local i p address n
+    mkdir -p "$HS_MNT/dir"
+    for ((i = 0; i < 200; i++)); do echo "$i" >"$HS_MNT/dir/f$i"; done
     head -c 3000000 /dev/urandom >"$HS_MNT/a"
     head -c 3000000 /dev/urandom >"$HS_MNT/b"
     sync -f "$HS_MNT"
     plan --class=hdd <<<"/b 0 3000000
-/a 0 3000000"
-    planned '.volumes[0].fstype == "xfs" and .volumes[0].metadata == []'
+/a 0 3000000
+/dir/f7 0 4096
+/dir/f190 0 4096"
+    planned '.volumes[0].fstype == "xfs"'
     planned '.volumes[0].data | map(.physical) | . == sort and length >= 2'
     # shellcheck disable=SC2016
     planned 'any(.volumes[0].data[]; .path == "a" and .physical == $at)' \
         --argjson at "$(physical "$HS_MNT/a")"
+    for p in . dir a b dir/f7 dir/f190; do
+        n=$(stat -c %i "$HS_MNT/$p")
+        # The place of the inode in units of 512 bytes, according to xfs_db
+        address=$(xfs_db -r -c "convert inode $n daddr" "$HS_LOOP" | sed -n 's/.*(\([0-9]*\)).*/\1/p')
+        # shellcheck disable=SC2016
+        planned 'any(.volumes[0].metadata[]; .offset <= $b and $b < .offset + .length)' \
+            --argjson b $((address * 512))
+    done
+    planned '.volumes[0].metadata | length <= 4 and all(.object > 0)'
+    planned '.volumes[0].metadata | map(.offset) | . == sort'
+}
+
+# name_key NAME: prints the key under which btrfs-progs shows the entry of that name
+name_key() {
+    btrfs inspect-internal dump-tree -t 5 "$HS_LOOP" | awk -v name="name: $1" '
+        $1 == "item" { key = $0; sub(/.*key \(/, "", key); sub(/\).*/, "", key) }
+        index($0, name) && length($0) == index($0, name) + length(name) - 1 && key ~ /DIR_ITEM/ { print key }'
+}
+
+# has_leaf TREE KEY: checks that the metadata of the plan contains the leaf of the btrfs tree in which
+# btrfs-progs shows the first item whose key begins like that
+has_leaf() {
+    local address place
+    address=$(btrfs inspect-internal dump-tree -t "$1" "$HS_LOOP" | awk -v key=" key ($2" '
+        $1 == "leaf" { leaf = $2 }
+        $1 == "item" && index($0, key) && !found { found = 1; print leaf }')
+    place=$(btrfs-map-logical -l "$address" "$HS_LOOP" | sed -n 's/^mirror 1 .*physical \([0-9]*\) .*/\1/p')
+    # shellcheck disable=SC2016
+    planned 'any(.volumes[0].metadata[]; .offset == $at and .length == 16384)' --argjson at "$place" ||
+        { echo "leaf $address at $place with the key $2" && false; }
+}
+
+@test "btrfs: the leaves with inodes, names, extents and checksums are items" {
+    hs_filesystem btrfs 256
+    need_command btrfs-map-logical
+    local i p
+    mkdir -p "$HS_MNT/dir/below"
+    for ((i = 0; i < 2000; i++)); do echo "$i" >"$HS_MNT/dir/file-with-a-long-name-$i"; done
+    head -c 300000 /dev/urandom >"$HS_MNT/dir/below/data"
+    sync -f "$HS_MNT"
+    btrfs filesystem sync "$HS_MNT"
+    plan --class=hdd <<<"/dir/file-with-a-long-name-7 0 4096
+/dir/file-with-a-long-name-1907 0 4096
+/dir/below/data 0 300000"
+    for p in . dir dir/file-with-a-long-name-7 dir/file-with-a-long-name-1907 dir/below/data; do
+        has_leaf 5 "$(stat -c %i "$HS_MNT/$p") INODE_ITEM 0)"
+    done
+    for p in file-with-a-long-name-7 file-with-a-long-name-1907 below; do
+        has_leaf 5 "$(name_key "$p"))"
+    done
+    has_leaf 5 "$(stat -c %i "$HS_MNT/dir/below/data") EXTENT_DATA 0)"
+    has_leaf 7 "EXTENT_CSUM EXTENT_CSUM"
+    # Only a part of the leaves is needed.
+    # shellcheck disable=SC2016
+    planned '.volumes[0].metadata | length < $all / 3' \
+        --argjson all "$(btrfs inspect-internal dump-tree -t 5 "$HS_LOOP" | grep -c '^leaf .* items')"
+    planned '.volumes[0].metadata | map(.offset) | . == sort and . == unique'
+}
+
+@test "btrfs: the items of a subvolume are those of its own tree" {
+    hs_filesystem btrfs 256
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    echo x >"$HS_MNT/@/file"
+    sync -f "$HS_MNT"
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    plan <<<"/file 0 4096"
+    local tree
+    tree=$(btrfs inspect-internal rootid "$HS_MNT")
+    has_leaf "$tree" "$(stat -c %i "$HS_MNT/file") INODE_ITEM 0)"
 }
 
 @test "btrfs: one volume per subvolume, and no estimate, since places are logical" {

@@ -194,10 +194,65 @@ after_replay() {
 
 @test "xfs: after replay, ls -lR, find -newer and cat read next to nothing" {
     after_replay xfs
+    [ "$(replayed .metadata_ranges)" -gt 0 ]
 }
 
 @test "btrfs: after replay, ls -lR, find -newer and cat read next to nothing" {
     after_replay btrfs
+    [ "$(replayed .metadata_ranges)" -gt 0 ]
+}
+
+# items_read FILESYSTEM: checks that items bring inodes into memory that no open has read
+items_read() {
+    local before n
+    hs_filesystem "$1" 400
+    fill "$HS_MNT"
+    make_pack --metadata
+    n=$("$HEADSTART_REPLAY" --root="$HS_MNT" --dry-run "$PACK" | grep -c '^item ')
+    [ "$n" -ge 2 ]
+    # Inodes of the other half are in the same blocks, but the replay opens none of them.
+    find "$HS_MNT" -path '*/d0/*' -type f | sort | "$MKPACK" --metadata "$PACK" "$HS_MNT"
+    hs_cold
+    run -0 replay --wait --json --policy=metadata "$PACK"
+    [ "$(replayed .metadata_ranges)" -ge 1 ]
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+    before=$(hs_reads)
+    find "$HS_MNT/d0" -type f -newer /proc/version >/dev/null
+    [ $(($(hs_reads) - before)) -le 3 ]
+}
+
+@test "xfs: the policy metadata asks for items" {
+    items_read xfs
+}
+
+@test "btrfs: the policy metadata asks for items" {
+    items_read btrfs
+}
+
+@test "without CAP_SYS_ADMIN items are left out, and opening the files reads what they need" {
+    need_command setpriv
+    hs_filesystem btrfs 400
+    fill "$HS_MNT"
+    make_pack --metadata
+    hs_cold
+    run -0 setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \
+        "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
+    [ "$(replayed .metadata_ranges)" -eq 0 ]
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+    [ "$(replayed .files)" -eq 510 ]
+    [ "$(replayed .resident)" = true ]
+}
+
+@test "btrfs: an item that is gone reads the block in which it would be, and is no error" {
+    hs_filesystem btrfs 400
+    fill "$HS_MNT"
+    make_pack --metadata
+    rm -r "$HS_MNT/d0"
+    sync -f "$HS_MNT"
+    hs_cold
+    run -0 replay --wait --json "$PACK"
+    [ "$(replayed .metadata_ranges)" -ge 2 ]
+    [ "$(replayed '.skipped | keys == ["gone"]')" = true ]
 }
 
 replay_metadata() {

@@ -23,7 +23,12 @@ static void use(const Pack *p)
     FUZZ_CHECK(facts);
     for (size_t i = 0; i < n_volumes; i++) {
         facts[i] = (VolumeFacts){
-                .mounted = i % 4 != 1, .device = i % 4 != 2, .disk = i % 3, .disk_offset = i << 20};
+                .mounted = i % 4 != 1,
+                .device = i % 4 != 2,
+                .items = i % 4 != 3,
+                .disk = i % 3,
+                .disk_offset = i << 20,
+        };
         (void)strlen(pack_string(p, p->volumes[i].fstype));
         (void)strlen(pack_string(p, p->volumes[i].mountpoint));
     }

@@ -20,6 +20,7 @@
 #include "pack/pack-writer.h"
 #include "volume/ext2-metadata.h"
 #include "volume/extents.h"
+#include "volume/metadata-deriver.h"
 #include "volume/placed-ranges.h"
 #include "volume/volume.h"
 
@@ -172,11 +173,40 @@ static void add_metadata(PackContentVolume *s, const Volume *v)
             errx(1, "%s: %s", s->files[i].path, strerror(-r));
     }
     ext2_metadata_free(m);
-    s->metadata = calloc(ranges.n + 1, sizeof(PredictedRange));
+    s->metadata = calloc(ranges.n + 1, sizeof(PackContentMetadata));
     for (size_t i = 0; s->metadata && i < ranges.n; i++)
-        s->metadata[s->n_metadata++] = (PredictedRange){.offset = ranges.ranges[i].offset,
-                                                        .length = ranges.ranges[i].length,
-                                                        .probability = 1};
+        s->metadata[s->n_metadata++] = (PackContentMetadata){.offset = ranges.ranges[i].offset,
+                                                             .length = ranges.ranges[i].length,
+                                                             .probability = 1};
+}
+
+/* Adds the items of a btrfs or xfs. */
+static void add_items(PackContentVolume *s, const Volume *v)
+{
+    _cleanup_(metadata_deriver_freep) MetadataDeriver *d = NULL;
+    _cleanup_free_ DerivedMetadata *derived = NULL;
+    _cleanup_close_ int fd = open(v->target, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    Volume system = *v;
+    size_t n = 0;
+    int r;
+
+    system.of_system = true;
+    r = metadata_deriver_new(&system, fd, &d);
+    for (size_t i = 0; r >= 0 && i < s->n_files; i++)
+        r = metadata_deriver_note(
+                d, &(NotedFile){s->files[i].path, s->files[i].inode, s->files[i].directory, 1});
+    for (size_t i = 0; r >= 0 && i < s->n_data; i++)
+        r = metadata_deriver_note_data(d, s->files[s->data[i].file].inode,
+                                       &(PredictedRange){s->data[i].offset, s->data[i].length, 1},
+                                       s->data[i].physical);
+    if (r >= 0)
+        r = metadata_deriver_finish(d, &derived, &n);
+    if (r < 0)
+        errx(1, "%s: %s", v->device, strerror(-r));
+    s->metadata = calloc(n + 1, sizeof(PackContentMetadata));
+    for (size_t i = 0; s->metadata && i < n; i++)
+        s->metadata[s->n_metadata++] = (PackContentMetadata){
+                derived[i].range.offset, derived[i].range.length, 1, derived[i].item};
 }
 
 static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpoint,
@@ -206,8 +236,10 @@ static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpo
     };
     memcpy(s->uuid, v->uuid_bytes, sizeof(s->uuid));
     add_files(s, mountpoint, o->written_in_place);
-    if (o->metadata && strncmp(v->fstype, "ext", 3) == 0)
+    if (o->metadata && volume_is_ext(v))
         add_metadata(s, v);
+    else if (o->metadata && volume_has_items(v))
+        add_items(s, v);
     placed_ranges_sort(&(PlacedRangeList){s->data, s->n_data, s->allocated_data});
 }
 

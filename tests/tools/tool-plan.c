@@ -113,6 +113,10 @@ static json_object *print_volume(const PackContentVolume *g)
         put_number(e, "length", g->metadata[i].length);
         json_object_object_add(e, "probability",
                                json_object_new_double(g->metadata[i].probability));
+        if (g->metadata[i].item.reader != METADATA_OF_DEVICE) {
+            put_number(e, "object", g->metadata[i].item.object);
+            put_number(e, "type", g->metadata[i].item.type);
+        }
         json_object_array_add(metadata, e);
     }
     for (size_t i = 0; i < g->n_files; i++) {

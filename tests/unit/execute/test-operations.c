@@ -31,7 +31,7 @@
 typedef struct Given {
     DeviceClass class;
     uint32_t flags;
-    PredictedRange metadata[8];
+    PackContentMetadata metadata[8];
     size_t n_metadata;
     PackContentFile files[8];
     size_t n_files;
@@ -58,7 +58,7 @@ static Pack make(const Given *given, size_t n)
                 .mountpoint = (char *)"/",
                 .device_class = given[i].class,
                 .flags = given[i].flags,
-                .metadata = (PredictedRange *)given[i].metadata,
+                .metadata = (PackContentMetadata *)given[i].metadata,
                 .n_metadata = given[i].n_metadata,
                 .files = (PackContentFile *)given[i].files,
                 .n_files = given[i].n_files,
@@ -93,7 +93,7 @@ static void expect(const OperationList *l, const char *expected)
             n += (size_t)snprintf(text + n, sizeof(text) - n, " |");
         for (size_t i = stream->first; i < stream->first + stream->n; i++)
             n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%c%u", n > 0 ? " " : "",
-                                  "mod"[l->operations[i].kind], l -> operations[i].index);
+                                  "miod"[l->operations[i].kind], l -> operations[i].index);
     }
     assert_string_equal(text, expected);
 }
@@ -115,7 +115,7 @@ static void expect_order(const Pack *p, const VolumeFacts *facts, Policy policy,
 static const Given one = {
         .class = DEVICE_CLASS_HDD,
         .flags = PACK_VOLUME_PHYSICAL,
-        .metadata = {{4096, 4096, 0.5}, {1 << 20, 8192, 1}},
+        .metadata = {{4096, 4096, 0.5, {0}}, {1 << 20, 8192, 1, {0}}},
         .n_metadata = 2,
         .files = {FILE(11), FILE(12), FILE(13)},
         .n_files = 3,
@@ -180,6 +180,55 @@ static void test_metadata_by_opening(void **state _unused_)
     no_ranges.n_metadata = 0;
     p = make(&no_ranges, 1);
     expect_order(&p, here, POLICY_METADATA, "o0 o1 o2");
+}
+
+/* Items come in the order of place after the metadata of devices and before all opens, also with
+ * the policy `metadata`. They are left out without the right to ask for them. */
+static void test_items(void **state _unused_)
+{
+    Given two[2] = {one, one};
+    VolumeFacts facts[2] = {here[0], here[1]};
+    _cleanup_operation_list_ OperationList l = {0};
+    Pack p;
+
+    for (size_t i = 0; i < 2; i++)
+        two[0].metadata[i].item = (MetadataItem){METADATA_BTRFS_ITEM, 1, 256 + i, 0};
+    two[0].flags |= PACK_VOLUME_TOUCH_ENTRIES;
+    p = make(two, 1);
+    assert_int_equal(pack_item(&p.metadata[1]).reader, METADATA_BTRFS_ITEM);
+    assert_int_equal(pack_item(&p.metadata[1]).object, 257);
+    facts[0].items = true;
+    facts[0].device = false;
+    expect_order(&p, facts, POLICY_METADATA, "i0 i1 o0 o1 o2");
+    expect_order(&p, facts, POLICY_IDLE, "i0 i1 o0 o1 o2 d0 d1 d2 d3");
+    facts[0].items = false;
+    facts[0].device = true;
+    expect_order(&p, facts, POLICY_IDLE, "o0 o1 o2 d0 d1 d2 d3");
+    assert_int_equal(operations_from_pack(&p, facts, POLICY_IDLE, &l), 0);
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        assert_int_equal(l.n_skipped[i], 0);
+    facts[0].items = true;
+    p = make(two, 2);
+    expect_order(&p, facts, POLICY_METADATA, "m2 m3 i0 i1 o0 o1 o2");
+}
+
+/* A disk that is read by one worker gets further ones that ask for items. */
+static void test_item_workers(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    Given items = one;
+    VolumeFacts facts = here[0];
+    Pack p;
+
+    for (size_t i = 0; i < 2; i++)
+        items.metadata[i].item = (MetadataItem){.reader = METADATA_XFS_INODE, .object = 128 + i};
+    items.n_files = items.n_data = 0;
+    facts.items = true;
+    p = make(&items, 1);
+    assert_int_equal(operations_from_pack(&p, &facts, POLICY_GATE, &l), 0);
+    assert_int_equal(l.n, 2);
+    assert_int_equal(l.streams[0].n_workers, 1);
+    assert_int_equal(l.streams[0].n_openers, OPERATION_OPENERS);
 }
 
 /* Opens that read from the disk come before data, opens that read nothing come after it. */
@@ -648,6 +697,8 @@ int main(void)
             cmocka_unit_test_teardown(test_subtract_other_volume, drop),
             cmocka_unit_test_teardown(test_hurry, drop),
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
+            cmocka_unit_test_teardown(test_items, drop),
+            cmocka_unit_test_teardown(test_item_workers, drop),
             cmocka_unit_test_teardown(test_open_late, drop),
             cmocka_unit_test_teardown(test_run, drop),
             cmocka_unit_test_teardown(test_run_with_gap, drop),

@@ -25,7 +25,7 @@
 /* The content of a pack with two volumes, a directory and an empty file. Nothing in it is
  * allocated. */
 typedef struct Fixture {
-    PredictedRange metadata[2];
+    PackContentMetadata metadata[2];
     PackContentFile files[3], more_files[1];
     PlacedRange data[3];
     PackContentVolume volumes[2];
@@ -38,7 +38,8 @@ static void fixture(Fixture *f)
     static char dot[] = ".", lib[] = "usr/lib/libc.so.6", empty[] = "etc/empty", user[] = "u/f";
 
     *f = (Fixture){
-            .metadata = {{4096, 8192, 1.0}, {65536, 4096, 0.5}},
+            .metadata = {{4096, 8192, 1.0, {0}},
+                         {65536, 4096, 0.5, {METADATA_BTRFS_ITEM, 84, 257, UINT64_C(1) << 40}}},
             .files = {{dot, true, 2, 0, -1, 1, 0, 1.0},
                       {lib, false, 11, 10000, 123456789, -5, 20 * USEC_PER_MSEC, 0.75},
                       {empty, false, 12, 0, 0, 0, USEC_INFINITY, 0.1}},
@@ -105,6 +106,11 @@ static void what_was_written_is_read(void **state)
     assert_int_equal(le64toh(p.header->deadline_usec), 5000000);
     assert_string_equal(pack_string(&p, p.volumes[1].mountpoint), "/home");
     assert_string_equal(pack_string(&p, p.files[1].path), "usr/lib/libc.so.6");
+    assert_int_equal(pack_item(&p.metadata[0]).reader, METADATA_OF_DEVICE);
+    assert_int_equal(pack_item(&p.metadata[1]).reader, METADATA_BTRFS_ITEM);
+    assert_int_equal(pack_item(&p.metadata[1]).type, 84);
+    assert_int_equal(pack_item(&p.metadata[1]).object, 257);
+    assert_true(pack_item(&p.metadata[1]).offset == UINT64_C(1) << 40);
     assert_true((int64_t)le64toh(p.files[0].mtime_nsec) == -1);
     assert_int_equal(le16toh(p.files[0].flags), PACK_FILE_DIRECTORY);
     assert_int_equal(le16toh(p.files[1].flags), PACK_FILE_TOUCHED);
@@ -132,8 +138,8 @@ static void the_bytes_do_not_depend_on_the_machine(void **state)
         assert_int_equal(fwrite(buf, 1, size, file), size);
         assert_int_equal(fclose(file), 0);
     }
-    assert_int_equal(size, 688);
-    assert_int_equal(hash64(buf, size, 0), UINT64_C(0x3305b312dfc7bf4d));
+    assert_int_equal(size, 720);
+    assert_int_equal(hash64(buf, size, 0), UINT64_C(0x19a7cb0edfb3dbcc));
 }
 
 static void an_empty_pack_is_a_pack(void **state)
@@ -232,7 +238,8 @@ static Parts parts_of(void *buf)
 static void each_rule_holds_behind_a_right_checksum(void **state)
 {
     REFUSED(-EMEDIUMTYPE, p.header->magic[0] = 'X');
-    REFUSED(-EPROTONOSUPPORT, p.header->version = htole32(2));
+    REFUSED(-EPROTONOSUPPORT, p.header->version = htole32(PACK_FORMAT_VERSION + 1));
+    REFUSED(-EPROTONOSUPPORT, p.header->version = htole32(1));
     REFUSED(-EPROTONOSUPPORT, p.header->header_size = htole32(136));
     REFUSED(-EBADMSG, p.header->file_size = htole64(8));
     REFUSED(-EBADMSG, p.header->stage = _STAGE_MAX);
@@ -265,7 +272,10 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.metadata[1].offset = htole64(4096));
     REFUSED(-EBADMSG, p.metadata[1].offset = htole64((1 << 21) - 4095));
     REFUSED(-EBADMSG, p.metadata[1].offset = htole64(UINT64_MAX));
-    REFUSED(-EBADMSG, p.metadata[0].reserved0[0] = 1);
+    REFUSED(-EBADMSG, p.metadata[0].reader = _METADATA_READER_MAX);
+    REFUSED(-EBADMSG, p.metadata[0].item_type = 1);
+    REFUSED(-EBADMSG, p.metadata[0].item_object = htole64(1));
+    REFUSED(-EBADMSG, p.metadata[0].item_offset = htole64(1));
 
     REFUSED(-EBADMSG, p.files[0].path = htole32(UINT32_MAX));
     REFUSED(-EBADMSG, p.strings[le32toh(p.files[1].path)] = '/');

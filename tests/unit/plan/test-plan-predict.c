@@ -142,12 +142,12 @@ static void reading_overlaps_with_computing(void **state)
  * `blocks` of each four blocks with that probability. */
 static usec_t time_of_metadata(Example *x, const char *uuid, uint64_t blocks, double probability)
 {
-    PredictedRange metadata[RANGES];
+    PackContentMetadata metadata[RANGES];
     PredictedMetadata known[RANGES];
     const Prediction login = {.metadata = known, .n_metadata = RANGES};
 
     for (unsigned i = 0; i < RANGES; i++) {
-        metadata[i] = (PredictedRange){i * FAR, UINT64_C(4) * 4096, 1};
+        metadata[i] = (PackContentMetadata){i * FAR, UINT64_C(4) * 4096, 1, {0}};
         known[i] = (PredictedMetadata){.uuid = (char *)uuid,
                                        .range = {i * FAR, blocks * 4096, probability}};
     }

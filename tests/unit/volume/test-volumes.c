@@ -3,6 +3,7 @@
 /* Tests which facts of a volume are trusted, and from which volumes nothing is read:
  * volume/volume.h, volume/presence.h, volume/ext2-metadata.h. */
 
+#include "volume/btrfs-trees.h"
 #include "volume/ext2-metadata.h"
 #include "volume/fstab.h"
 #include "volume/mount-table.h"
@@ -93,13 +94,18 @@ static void metadata_of_removable_disks_is_not_parsed(void **state)
 {
     Volume v = {.block_dev = UINT64_C(0xfff00), .mountpoint = (char *)"/media/stick"};
     Ext2Metadata *m = NULL;
+    BtrfsTrees *t = NULL;
 
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    assert_int_not_equal(btrfs_trees_open_volume(&v, &t), -EPERM);
     v.removable = true;
     assert_int_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    assert_int_equal(btrfs_trees_open_volume(&v, &t), -EPERM);
     v.of_system = true; /* this machine runs from the disk */
     assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    assert_int_not_equal(btrfs_trees_open_volume(&v, &t), -EPERM);
     assert_null(m);
+    assert_null(t);
 }
 
 static void make_file(const char *root, const char *name)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "base/metadata-item.h"
+
+/* Asks the filesystem of the directory dir_fd for the item, and waits until the block with the item
+ * is in memory. On btrfs the item is in the tree of the directory's subvolume, or in the tree of
+ * checksums if it is a checksum. If the item does not exist any more, the filesystem reads the
+ * block in which it would be. Returns 0, -EPERM (the capability is missing), -ENOENT (no such
+ * inode), or another negative errno. */
+int metadata_item_read(int dir_fd, const MetadataItem *item);
+
+/* Returns true if this process may call metadata_item_read(). */
+bool metadata_items_allowed(void);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What metadata-deriver.c has noted, for derive-items.c. */
+
+#include "volume/metadata-deriver.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* inode -> the probability that it is needed */
+typedef struct Needed {
+    UT_hash_handle hh;
+    uint64_t inode;
+    bool listed; /* a directory of which the entries are read */
+    double probability;
+    bool oom;
+} Needed;
+
+/* A name that is looked up in a directory. */
+typedef struct NeededName {
+    uint64_t directory; /* its inode */
+    uint64_t hash;      /* btrfs_name_hash() */
+    double probability;
+} NeededName;
+
+/* A range of a file's data. */
+typedef struct NeededData {
+    uint64_t inode;
+    PredictedRange range; /* of the file */
+    uint64_t place;
+} NeededData;
+
+typedef struct NeededMetadata {
+    const Volume *v; /* as much of it as metadata_deriver_new() has copied */
+    int volume_fd;
+    const Needed *inodes; /* linked by hh.next */
+    const NeededName *names;
+    size_t n_names;
+    const NeededData *data;
+    size_t n_data;
+} NeededMetadata;
+
+/* Like metadata_deriver_finish(), for btrfs. */
+int derive_btrfs_items(const NeededMetadata *n, DerivedMetadata **ret, size_t *ret_n);
+
+/* Like metadata_deriver_finish(), for xfs. */
+int derive_xfs_items(const NeededMetadata *n, DerivedMetadata **ret, size_t *ret_n);
