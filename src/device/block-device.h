@@ -65,6 +65,7 @@ int block_device_identity(int sys_fd, uint64_t dev, char **ret);
 int block_device_hardware(int sys_fd, uint64_t dev, char **ret);
 
 /* Reads the UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies
- * (FS_IOC_GETFSUUID, Linux 6.9). Returns 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem
- * does not support it), -EBADMSG (not 16 bytes), or another negative errno. */
+ * (BTRFS_IOC_FS_INFO; of other filesystems FS_IOC_GETFSUUID, Linux 6.9). Returns 0, -ENOTTY or
+ * -EOPNOTSUPP (the kernel or the filesystem does not support it), -EBADMSG (not 16 bytes), or
+ * another negative errno. */
 int filesystem_uuid(int fd, uint8_t ret[static 16]);

@@ -67,8 +67,15 @@ void execute_item(Worker *w, const Operation *op)
     Replay *x = w->replay;
     const PackMetadata *m = &x->pack->metadata[op->index];
     const MetadataItem item = pack_item(m);
-    int r = metadata_item_read(x->mounted.volumes[op->volume].root_fd, &item);
+    int r;
 
+    /* btrfs keeps the node above the leaf locked while it reads the leaf. A writer would wait for a
+     * read at idle priority. */
+    if (w->io_class == IO_CLASS_IDLE)
+        thread_set_io_class(IO_CLASS_BEST_EFFORT);
+    r = metadata_item_read(x->mounted.volumes[op->volume].root_fd, &item);
+    if (w->io_class == IO_CLASS_IDLE)
+        thread_set_io_class(IO_CLASS_IDLE);
     lock(x);
     if (r < 0)
         x->result.n_skipped[r == -ENOENT  ? REPLAY_SKIP_GONE
@@ -77,6 +84,7 @@ void execute_item(Worker *w, const Operation *op)
     else {
         x->result.n_metadata++;
         x->result.metadata_bytes += le64toh(m->length);
+        x->result.item_bytes += le64toh(m->length);
     }
     note_done(w);
     unlock(x);

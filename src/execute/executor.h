@@ -12,7 +12,9 @@
 typedef struct ReplayResult {
     uint64_t n_metadata, n_opened, n_data; /* executed */
     uint64_t metadata_bytes, data_bytes;
-    uint64_t resident_bytes;              /* not requested because of `skip_resident` */
+    uint64_t item_bytes;     /* a part of metadata_bytes: blocks of items, which may have
+                                been in memory */
+    uint64_t resident_bytes; /* not requested because of `skip_resident` */
     uint64_t n_skipped[_REPLAY_SKIP_MAX]; /* operations that were not executed, but not the data of
                                              a skipped file */
     bool resident;                        /* with `wait`: everything is in memory */

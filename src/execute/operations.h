@@ -59,10 +59,10 @@ typedef struct Stream {
 typedef enum ReplaySkip {
     REPLAY_SKIP_UNMOUNTED, /* its filesystem is not mounted */
     REPLAY_SKIP_DEVICE,    /* its block device cannot be read, or has another size */
-    REPLAY_SKIP_GONE,      /* the path is not there any more */
+    REPLAY_SKIP_GONE,      /* the path or the inode of an item is not there any more */
     REPLAY_SKIP_TYPE,      /* the path names another kind of object now, or leads elsewhere */
     REPLAY_SKIP_REPLACED,  /* another inode, size or time: the file was replaced */
-    REPLAY_SKIP_DENIED,    /* opening it is not permitted */
+    REPLAY_SKIP_DENIED,    /* opening it, or asking for it, is not permitted */
     REPLAY_SKIP_ERROR,     /* reading failed, or another error */
     REPLAY_SKIP_STOPPED,   /* not begun when the replay was stopped */
     _REPLAY_SKIP_MAX,

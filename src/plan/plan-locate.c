@@ -203,6 +203,7 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
             .volume = (uint32_t)(v - x->volumes->volumes),
             .directory = S_ISDIR(st->st_mode),
             .symlink = S_ISLNK(st->st_mode),
+            .nested = st->st_dev != v->st_dev,
             .of_root = st->st_uid == 0,
             .inode = st->st_ino,
             .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
@@ -301,7 +302,7 @@ static int note_metadata(Locator *x, const Found *f, const PredictedFile *p)
     if (!d || disk_call_hangs(volume_call_dev(f->v)) ||
         (x->known[f->volume] && !p->metadata_unknown && !made_since(f->fd, x->known_until)))
         return 0;
-    /* The numbers of inodes in a subvolume inside this one mean nothing here. */
+    /* In a subvolume inside this one, the numbers of inodes mean something else. */
     if (f->st.st_dev != f->v->st_dev)
         return 0;
     return metadata_deriver_note(
@@ -479,7 +480,7 @@ static int note_data(Locator *x, const LocatedFile *f)
 {
     MetadataDeriver *d = x->derivers[f->volume];
 
-    for (size_t i = 0, k = 0; d && i < f->n_maps && k < f->n_extents;) {
+    for (size_t i = 0, k = 0; d && !f->nested && i < f->n_maps && k < f->n_extents;) {
         const PredictedRange *m = &f->maps[i];
         const Extent *e = &f->extents[k];
         uint64_t begin = MAX(m->offset, e->logical);

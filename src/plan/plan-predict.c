@@ -191,8 +191,10 @@ static int predict(const VolumeTable *volumes, const PlanParameters *p, const Pr
     f.reads = x.reads;
     f.n_reads = x.n_reads;
     f.pack_bytes = pack_content_size(c);
-    for (size_t i = 0; i < c->n_volumes; i++)
+    for (size_t i = 0; i < c->n_volumes; i++) {
         f.n_opens += c->volumes[i].n_files;
+        f.opens_first = f.opens_first || (c->volumes[i].flags & PACK_VOLUME_TOUCH_ENTRIES);
+    }
     return stage_time_predict(&f, ret);
 }
 

@@ -51,6 +51,7 @@ typedef struct LocatedFile {
     uint32_t volume;
     bool directory;
     bool symlink; /* without maps: only its inode is read */
+    bool nested;  /* in a subvolume inside the volume, which has inode numbers of its own */
     bool of_root; /* root owns it */
     bool touched; /* PredictedFile.touched, of all its names */
     uint64_t inode;
@@ -148,7 +149,8 @@ typedef struct PlanSummary {
  * located files with libext2fs. If the prediction has metadata of the filesystem, only the metadata
  * of files that were created after `known_until` is derived, because an upgrade replaces files by
  * new ones. `known_until` is the wall clock of the last learned session. If it is USEC_INFINITY, no
- * metadata is derived in this case. Returns 0, -ENOMEM, or the error of stat(2) for `root`. */
+ * metadata is derived in this case. Metadata of btrfs and xfs is always derived. Returns 0,
+ * -ENOMEM, or the error of stat(2) for `root`. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes, uint32_t uid,
                 usec_t known_until, LocatedPlan **ret);
 

@@ -120,7 +120,7 @@ static int timeline_make(Timeline *m, const StageSequence *s, bool metadata_only
         m->streams[i].begin = m->streams[i].done = begin;
         r = fill_stream(m, i, metadata_only, bin);
         m->streams[i].last = begin;
-        if (m->streams[i].n_metadata == 0)
+        if (m->streams[i].n_metadata == 0 || f->opens_first)
             m->streams[i].last += (double)f->n_opens * OPEN_USEC;
     }
     return r;
@@ -166,11 +166,13 @@ static double stream_ready(Timeline *m, uint32_t device)
     if (s->next >= s->n)
         return INFINITY;
     if (s->next >= s->n_metadata) {
-        /* Where replay reads no metadata, it opens all files before it reads data. Elsewhere
-         * reading data opens the file, which takes no longer than the request before it. */
+        /* Where replay reads no metadata, and on btrfs and xfs, it opens all files before it reads
+         * data. Elsewhere reading data opens the file, which takes no longer than the request
+         * before it. */
         if (s->data_begin == 0)
-            s->data_begin =
-                    s->n_metadata > 0 ? begin : s->done + (double)m->s->f->n_opens * OPEN_USEC;
+            s->data_begin = s->n_metadata > 0 && !m->s->f->opens_first
+                                    ? begin
+                                    : s->done + (double)m->s->f->n_opens * OPEN_USEC;
         begin = s->data_begin;
     }
     return fmax(begin, window_opens(m, device));

@@ -47,7 +47,9 @@ typedef struct StageFacts {
     size_t n_devices;
     const StageRead *reads;
     size_t n_reads;
-    uint64_t n_opens;    /* files that replay opens */
+    uint64_t n_opens; /* files that replay opens */
+    bool opens_first; /* also where it reads metadata, replay opens all files before it reads data
+                       */
     uint64_t pack_bytes; /* size of the pack, which replay reads first */
     usec_t ready;        /* how long the stage takes without replay, as measured; 0: unknown */
     usec_t stalled;      /* how long tasks waited for I/O in this time */

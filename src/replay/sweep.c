@@ -113,6 +113,7 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
     sum->n_data += r->n_data;
     sum->metadata_bytes += r->metadata_bytes;
     sum->data_bytes += r->data_bytes;
+    sum->item_bytes += r->item_bytes;
     sum->resident = sum->resident && r->resident;
     /* A volume that was not mounted in an earlier sweep may be mounted in this one. */
     sum->n_skipped[REPLAY_SKIP_UNMOUNTED] = 0;

@@ -116,7 +116,7 @@ static void end_launch(LaunchThread *t, int slot)
             .key = l->key,
             .begin = l->begin,
             .end = clock_now(CLOCK_BOOTTIME),
-            .read_bytes = result.metadata_bytes + result.data_bytes,
+            .read_bytes = result.metadata_bytes - result.item_bytes + result.data_bytes,
     };
     pthread_mutex_lock(&t->lock);
     t->report.read_bytes += done.read_bytes;

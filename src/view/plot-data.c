@@ -200,7 +200,7 @@ static int add_replayed(const TimelineSources *s, Timeline *t)
     if (!facts)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
-        facts[i] = (VolumeFacts){.mounted = true, .device = true};
+        facts[i] = (VolumeFacts){.mounted = true, .device = true, .items = true};
     CHECK(operations_from_pack(s->pack, facts,
                                s->launch ? (Policy)s->pack->header->policy : s->trace->policy, &l));
     for (size_t i = 0; i < l.n_streams; i++)

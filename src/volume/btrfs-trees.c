@@ -25,9 +25,10 @@
 #define METADATA_UUID    0x400U /* an incompatible feature: nodes have metadata_uuid */
 #define NODE_MAX         65536U
 #define LEVELS           8U
-#define CHUNKS_MAX       ((size_t)1 << 20)
-#define NODES_MAX        2048U              /* nodes in memory: 32 MB with nodes of 16 KiB */
-#define VISITS_MAX       UINT64_C(10000000) /* of children: a damaged tree may lead back to itself */
+#define CHUNKS_MAX       ((size_t)1 << 16)
+#define NODES_MAX        2048U /* nodes in memory: 32 MB with nodes of 16 KiB */
+#define VISITS_MAX \
+    UINT64_C(1000000) /* of nodes and leaves: in a damaged tree many pointers may lead to one */
 
 /* The superblock, as far as it is used. */
 typedef struct Superblock {
@@ -144,8 +145,8 @@ static uint64_t place_of(const BtrfsTrees *t, uint64_t address)
     return PHYSICAL_UNKNOWN;
 }
 
-/* Adds a chunk whose copies are whole: single, DUP or RAID1. `size` is the size of the item.
- * Returns 0 or -ENOMEM. */
+/* Adds a chunk that may have nodes, and whose copies are whole: single, DUP or RAID1. `size` is the
+ * size of the item. Returns 0 or -ENOMEM. */
 static int add_chunk(BtrfsTrees *t, uint64_t address, const struct btrfs_chunk *c, size_t size)
 {
     const struct btrfs_stripe *stripes = &c->stripe;
@@ -157,6 +158,7 @@ static int add_chunk(BtrfsTrees *t, uint64_t address, const struct btrfs_chunk *
     if (size < sizeof(*c) + (n > 0 ? n - 1U : 0U) * sizeof(*stripes) ||
         (le64toh(c->type) &
          (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10 | BTRFS_BLOCK_GROUP_RAID56_MASK)) ||
+        !(le64toh(c->type) & (BTRFS_BLOCK_GROUP_METADATA | BTRFS_BLOCK_GROUP_SYSTEM)) ||
         t->n_mappings >= CHUNKS_MAX)
         return 0;
     for (uint16_t i = 0; i < n; i++) {
@@ -275,7 +277,7 @@ static int visit_leaf(const Walk *w, const Root *leaf, const BtrfsKey *first)
 {
     const BtrfsLeaf l = {place_of(w->t, leaf->address), w->t->node_size, *first};
 
-    return l.place == PHYSICAL_UNKNOWN ? 0 : w->visit(w->arg, &l);
+    return w->t->n_visits++ >= VISITS_MAX || l.place == PHYSICAL_UNKNOWN ? 0 : w->visit(w->arg, &l);
 }
 
 /* Visits the leaves below a node whose first key is `first`. A level of a child is one less than

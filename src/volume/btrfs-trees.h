@@ -46,7 +46,8 @@ typedef int (*btrfs_visit_t)(void *arg, const BtrfsLeaf *leaf);
 
 /* Calls `visit` for each leaf of the tree that has items from the key `from` to the key `to`, or
  * that would have them, in the order of keys. Leaves that are not on this device are left out, and
- * so are leaves below a node that cannot be read. Returns 0, -ENOMEM, or the error of `visit`. */
+ * so are leaves below a node that cannot be read, and all after a million nodes and leaves. Returns
+ * 0, -ENOMEM, or the error of `visit`. */
 int btrfs_trees_visit(BtrfsTrees *t, BtrfsTree tree, const BtrfsKey *from, const BtrfsKey *to,
                       btrfs_visit_t visit, void *arg);
 

@@ -69,8 +69,13 @@ static int add_leaf(void *arg, const BtrfsLeaf *l)
             .range = {l->place, l->length, s->probability},
             .item = {METADATA_BTRFS_ITEM, l->first.type, l->first.object, l->first.offset},
     };
+    DerivedMetadata *last = s->derived.n > 0 ? &s->derived.items[s->derived.n - 1] : NULL;
 
-    return add(&s->derived, &m);
+    /* The keys of one file are often in one leaf. */
+    if (!last || last->range.offset != l->place)
+        return add(&s->derived, &m);
+    last->range.probability = MAX(last->range.probability, s->probability);
+    return 0;
 }
 
 static int add_keys(BtrfsTrees *t, BtrfsTree tree, BtrfsKey from, BtrfsKey to, double probability,

@@ -94,7 +94,7 @@ uint64_t volume_call_dev(const Volume *v);
 bool volume_is_ext(const Volume *v);
 
 /* Returns true for btrfs and xfs, whose metadata headstart asks for item by item
- * (system/metadata-item.h). */
+ * (system/item-read.h). */
 bool volume_has_items(const Volume *v);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */

@@ -134,7 +134,7 @@ static void probe_uuid(Query *q)
     blkid_free_probe(pr);
 }
 
-/* Reads st_dev and, with Linux 6.9 or later, the UUID from the mounted filesystem. Without an
+/* Reads st_dev and, if the kernel knows it, the UUID from the mounted filesystem. Without an
  * answer from the kernel, the UUID is read from the device. */
 static void query_run(DiskJob *job)
 {

@@ -226,8 +226,10 @@ static void add_pack_metadata(const RangeSet *metadata, PackContentVolume *v)
     if (!v->metadata)
         errx(EXIT_FAILURE, "out of memory");
     for (; v->n_metadata < metadata->n; v->n_metadata++)
-        v->metadata[v->n_metadata] = (PredictedRange){metadata->ranges[v->n_metadata].offset,
-                                                      metadata->ranges[v->n_metadata].length, 0.9};
+        v->metadata[v->n_metadata] =
+                (PackContentMetadata){.offset = metadata->ranges[v->n_metadata].offset,
+                                      .length = metadata->ranges[v->n_metadata].length,
+                                      .probability = 0.9};
 }
 
 static int by_inode(const void *a, const void *b)

@@ -14,7 +14,9 @@ def _packed(pack):
         for d in volume["data"]:
             path = volume["files"][d["file"]]["path"]
             files.setdefault(path, set()).update(_pages([(d["offset"], d["offset"] + d["length"])]))
-        metadata |= _pages((m["offset"], m["offset"] + m["length"]) for m in volume["metadata"])
+        # A trace of a filesystem with items does not say which blocks of metadata were read.
+        metadata |= _pages((m["offset"], m["offset"] + m["length"]) for m in volume["metadata"]
+                           if m.get("item") is None)
     return files, metadata
 
 

@@ -17,8 +17,8 @@ def blocks(ranges):
 
 def pack_blocks(pack, uuid, chunk_map=()):
     """Returns the numbers of the disk's blocks in a pack (as `headstart show --json` prints it) for
-    the filesystem with that UUID. Metadata that a pack names only by path (xfs and btrfs) has no
-    position and is not included. `chunk_map` is the result of chunks()."""
+    the filesystem with that UUID. Directories of xfs, which a pack names only by path, have no
+    position and are not included. `chunk_map` is the result of chunks()."""
     ranges = []
     for volume in pack["volumes"]:
         if volume["uuid"] != uuid:

@@ -88,7 +88,7 @@ static void overlapping_metadata_has_the_highest_probability(void **state)
         unsigned begin, end; /* in pages */
         double probability;
     } expected[] = {{0, 2, 0.1}, {2, 5, 1}, {5, 8, 0.5}, {8, 9, 0.1}};
-    char slash[] = "/", type[] = "xfs", uuid[] = "0b36d643-d1a8-4c00-8000-000000000001";
+    char slash[] = "/", type[] = "f2fs", xfs[] = "xfs", uuid[] = "0b36d643-d1a8-4c00-8000-000000000001";
     PredictedMetadata metadata[] = {
             {uuid, {0, 9 * 4096, 0.1}, .assumed = true},
             {uuid, {2 * 4096, 3 * 4096, 1}, .assumed = false},
@@ -113,6 +113,11 @@ static void overlapping_metadata_has_the_highest_probability(void **state)
         assert_int_equal(r->length, (expected[i].end - expected[i].begin) * 4096);
         assert_float_equal(r->probability, expected[i].probability, 1e-9);
     }
+    /* A model from elsewhere may say that it has observed blocks of an xfs. They have no items. */
+    located_plan_free(TAKE_PTR(l));
+    volume.fstype = xfs;
+    assert_int_equal(plan_locate(&p, root.path, &volumes, geteuid(), USEC_INFINITY, &l), 0);
+    assert_int_equal(l->n_metadata, 0);
 }
 
 int main(void)
