@@ -456,6 +456,24 @@ static int make_disjoint(Locator *x)
     return 0;
 }
 
+/* Returns true if another subvolume of the filesystem has the block already: checksums belong to
+ * all of them. The higher probability counts. */
+static bool is_shared(const Locator *x, uint32_t volume, const DerivedMetadata *d)
+{
+    const Volume *all = x->volumes->volumes;
+
+    for (size_t i = 0; d->shared && i < x->l->n_metadata; i++) {
+        LocatedMetadata *m = &x->l->metadata[i];
+
+        if (m->volume == volume || all[m->volume].block_dev != all[volume].block_dev ||
+            m->range.offset != d->range.offset)
+            continue;
+        m->range.probability = MAX(m->range.probability, d->range.probability);
+        return true;
+    }
+    return false;
+}
+
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
@@ -468,7 +486,8 @@ static int derive_metadata(Locator *x)
                                  &derived, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
-            if (add_metadata(x, i, derived[k].range, derived[k].item) < 0)
+            if (!is_shared(x, i, &derived[k]) &&
+                add_metadata(x, i, derived[k].range, derived[k].item) < 0)
                 return -ENOMEM;
         x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }

@@ -59,7 +59,8 @@ static void finish(Derived *d, DerivedMetadata **ret, size_t *ret_n)
 
 typedef struct LeafSum {
     Derived derived;
-    double probability; /* of the keys that are visited now */
+    BtrfsTree tree; /* this field and the next: of the keys that are visited now */
+    double probability;
 } LeafSum;
 
 static int add_leaf(void *arg, const BtrfsLeaf *l)
@@ -68,6 +69,7 @@ static int add_leaf(void *arg, const BtrfsLeaf *l)
     const DerivedMetadata m = {
             .range = {l->place, l->length, s->probability},
             .item = {METADATA_BTRFS_ITEM, l->first.type, l->first.object, l->first.offset},
+            .shared = s->tree == BTRFS_TREE_CHECKSUMS,
     };
     DerivedMetadata *last = s->derived.n > 0 ? &s->derived.items[s->derived.n - 1] : NULL;
 
@@ -81,6 +83,7 @@ static int add_leaf(void *arg, const BtrfsLeaf *l)
 static int add_keys(BtrfsTrees *t, BtrfsTree tree, BtrfsKey from, BtrfsKey to, double probability,
                     LeafSum *s)
 {
+    s->tree = tree;
     s->probability = probability;
     return btrfs_trees_visit(t, tree, &from, &to, add_leaf, s);
 }

@@ -21,6 +21,7 @@
 typedef struct DerivedMetadata {
     PredictedRange range; /* of the block device */
     MetadataItem item;
+    bool shared; /* all subvolumes of the filesystem use it */
 } DerivedMetadata;
 
 typedef struct MetadataDeriver MetadataDeriver;

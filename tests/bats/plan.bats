@@ -249,6 +249,24 @@ has_leaf() {
     has_leaf "$tree" "$(stat -c %i "$HS_MNT/file") INODE_ITEM 0)"
 }
 
+@test "btrfs: two subvolumes do not repeat the leaves of checksums" {
+    hs_filesystem btrfs 256
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    btrfs subvolume create "$HS_MNT/@home" >/dev/null
+    head -c 300000 /dev/urandom >"$HS_MNT/@/a"
+    head -c 300000 /dev/urandom >"$HS_MNT/@home/b"
+    mkdir "$HS_MNT/@/home"
+    btrfs filesystem sync "$HS_MNT"
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    mount -o subvol=@home "$HS_LOOP" "$HS_MNT/home"
+    hs_defer hs_umount "$HS_MNT/home"
+    plan <<<"/a 0 300000
+/home/b 0 300000"
+    planned '.volumes | length == 2'
+    planned '[.volumes[].metadata[].offset] | length >= 3 and sort == unique'
+}
+
 @test "btrfs: one volume per subvolume, and no estimate, since places are logical" {
     hs_filesystem btrfs 256
     btrfs subvolume create "$HS_MNT/sub" >/dev/null
