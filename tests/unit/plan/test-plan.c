@@ -265,7 +265,7 @@ static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
     assert_non_null(l->metadata);
     for (size_t i = 0; i < n; i++) {
         LocatedFile *f = &l->files[l->n_files++];
-        char path[16];
+        char path[32];
 
         snprintf(path, sizeof(path), "f%zu", i);
         *f = (LocatedFile){
