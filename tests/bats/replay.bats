@@ -557,7 +557,9 @@ replay_subvolume() {
     printf '\x01' | dd of="$PACK" bs=1 seek=60 conv=notrunc status=none
     bad "checksum"
     cp "$good" "$PACK"
-    printf '\x02' | dd of="$PACK" bs=1 seek=8 conv=notrunc status=none
+    printf '\x03' | dd of="$PACK" bs=1 seek=8 conv=notrunc status=none
+    bad "version"
+    printf '\x01' | dd of="$PACK" bs=1 seek=8 conv=notrunc status=none
     bad "version"
     rm "$PACK" && mkdir "$PACK"
     bad "directory"

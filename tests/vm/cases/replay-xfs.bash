@@ -9,4 +9,5 @@ boot_1() {
 
 boot_2() {
     initrd_boot_is_replayed
+    items_were_asked_for
 }

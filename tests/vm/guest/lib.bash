@@ -387,6 +387,11 @@ initrd_boot_is_replayed() {
     pack_was_resident
 }
 
+# Checks that the replay in the initrd has asked the filesystem for items of metadata.
+items_were_asked_for() {
+    check "the filesystem was asked for items" test "$(field /run/headstart/replay-boot.json metadata_ranges)" -gt 20
+}
+
 # Checks that the replay skipped only files that were deleted or replaced since the previous boot.
 skipped_only_gone() {
     grep -o '"skipped":{[^}]*}' "$1"
