@@ -88,7 +88,8 @@ static void overlapping_metadata_has_the_highest_probability(void **state)
         unsigned begin, end; /* in pages */
         double probability;
     } expected[] = {{0, 2, 0.1}, {2, 5, 1}, {5, 8, 0.5}, {8, 9, 0.1}};
-    char slash[] = "/", type[] = "f2fs", xfs[] = "xfs", uuid[] = "0b36d643-d1a8-4c00-8000-000000000001";
+    char slash[] = "/", type[] = "f2fs", xfs[] = "xfs",
+         uuid[] = "0b36d643-d1a8-4c00-8000-000000000001";
     PredictedMetadata metadata[] = {
             {uuid, {0, 9 * 4096, 0.1}, .assumed = true},
             {uuid, {2 * 4096, 3 * 4096, 1}, .assumed = false},
