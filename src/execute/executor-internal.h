@@ -2,7 +2,8 @@
 #pragma once
 
 /* What the files of the executor share: executor.c has the leader, the legs and the calls of
- * executor.h, executor-workers.c the workers, executor-read.c what a worker does for one operation.
+ * executor.h, executor-workers.c the workers, executor-open.c and executor-read.c what a worker
+ * does for one operation.
  *
  * Threads: the caller of replay_start() (it never waits for the disk), the leader, and the threads
  * of the workers. A worker has one thread at a time, and may have several one after the other.
@@ -187,6 +188,11 @@ void execute_item(Worker *w, const Operation *op);
 
 /* Opens the file of an OPERATION_OPEN, and counts the result. */
 void execute_open(Worker *w, const Operation *op);
+
+/* Returns a descriptor for reading the file's data, or a negative errno. Opens the file if that was
+ * not tried yet. Each call that succeeds is paired with one call of release_file(). */
+int acquire_file(Worker *w, const Operation *op, uint32_t index);
+void release_file(Replay *x, uint32_t index);
 
 /* Opens the file of the data, and finds out how much of the data is in memory: Replay.needs. */
 void survey_range(Worker *w, const Operation *op);

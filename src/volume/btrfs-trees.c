@@ -89,10 +89,11 @@ typedef struct Node {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-typedef struct Root {
+/* What a pointer says of its node. */
+typedef struct NodeAddress {
     uint64_t address, generation;
     uint8_t level;
-} Root;
+} NodeAddress;
 
 struct BtrfsTrees {
     int fd;
@@ -103,7 +104,7 @@ struct BtrfsTrees {
     size_t n_mappings, allocated_mappings;
     Node *nodes;
     uint64_t n_visits;
-    Root roots[_BTRFS_TREE_MAX];
+    NodeAddress roots[_BTRFS_TREE_MAX];
 };
 
 /* --- keys ------------------------------------------------------------------------------------- */
@@ -200,7 +201,7 @@ static int add_system_chunks(BtrfsTrees *t, const Superblock *s)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
-static bool is_expected(const BtrfsTrees *t, const Head *h, const Root *expected)
+static bool is_expected(const BtrfsTrees *t, const Head *h, const NodeAddress *expected)
 {
     size_t entry = expected->level > 0 ? sizeof(Pointer) : sizeof(Item);
 
@@ -212,7 +213,7 @@ static bool is_expected(const BtrfsTrees *t, const Head *h, const Root *expected
 
 /* Reads a node, or finds it in memory. Returns 1, 0 (it is not on this device, cannot be read, or
  * is not the expected one, or too many were read), or -ENOMEM. */
-static int read_node(BtrfsTrees *t, const Root *expected, const Head **ret)
+static int read_node(BtrfsTrees *t, const NodeAddress *expected, const Head **ret)
 {
     Node *n;
 
@@ -244,9 +245,9 @@ static int read_node(BtrfsTrees *t, const Root *expected, const Head **ret)
     return n->valid && is_expected(t, *ret, expected);
 }
 
-static Root child_of(const Root *node, const Pointer *p)
+static NodeAddress child_of(const NodeAddress *node, const Pointer *p)
 {
-    return (Root){le64toh(p->address), le64toh(p->generation), (uint8_t)(node->level - 1)};
+    return (NodeAddress){le64toh(p->address), le64toh(p->generation), (uint8_t)(node->level - 1)};
 }
 
 /* Returns the index of the last pointer whose key is not greater than the key, or 0. */
@@ -273,7 +274,7 @@ typedef struct Walk {
     void *arg;
 } Walk;
 
-static int visit_leaf(const Walk *w, const Root *leaf, const BtrfsKey *first)
+static int visit_leaf(const Walk *w, const NodeAddress *leaf, const BtrfsKey *first)
 {
     const BtrfsLeaf l = {place_of(w->t, leaf->address), w->t->node_size, *first};
 
@@ -282,7 +283,7 @@ static int visit_leaf(const Walk *w, const Root *leaf, const BtrfsKey *first)
 
 /* Visits the leaves below a node whose first key is `first`. A level of a child is one less than
  * the level of its node, so that the depth is bounded. */
-static int walk(const Walk *w, const Root *node, const BtrfsKey *first)
+static int walk(const Walk *w, const NodeAddress *node, const BtrfsKey *first)
 {
     const Pointer *pointers;
     const Head *h;
@@ -296,7 +297,7 @@ static int walk(const Walk *w, const Root *node, const BtrfsKey *first)
     pointers = (const Pointer *)(h + 1);
     for (uint32_t n = le32toh(h->n), i = find_pointer(pointers, n, w->from); i < n; i++) {
         const BtrfsKey key = key_of(&pointers[i].key);
-        const Root child = child_of(node, &pointers[i]);
+        const NodeAddress child = child_of(node, &pointers[i]);
 
         if (compare_keys(&key, w->to) > 0)
             break;
@@ -319,8 +320,8 @@ int btrfs_trees_visit(BtrfsTrees *t, BtrfsTree tree, const BtrfsKey *from, const
 /* Calls `take` for each item of the leaves below the node, with keys from `from` to `to`. */
 typedef int (*take_t)(BtrfsTrees *t, const BtrfsKey *key, const uint8_t *data, size_t size);
 
-static int read_items(BtrfsTrees *t, const Root *node, const BtrfsKey *from, const BtrfsKey *to,
-                      take_t take)
+static int read_items(BtrfsTrees *t, const NodeAddress *node, const BtrfsKey *from,
+                      const BtrfsKey *to, take_t take)
 {
     const Head *h;
     const Item *items;
@@ -333,7 +334,7 @@ static int read_items(BtrfsTrees *t, const Root *node, const BtrfsKey *from, con
 
         for (uint32_t n = le32toh(h->n), i = find_pointer(pointers, n, from); i < n; i++) {
             const BtrfsKey key = key_of(&pointers[i].key);
-            const Root child = child_of(node, &pointers[i]);
+            const NodeAddress child = child_of(node, &pointers[i]);
 
             if (compare_keys(&key, to) > 0)
                 break;
@@ -371,7 +372,7 @@ static int take_root(BtrfsTrees *t, const BtrfsKey *key, const uint8_t *data, si
     memcpy(&item, data, MIN(size, sizeof(item)));
     if (item.level < LEVELS)
         t->roots[checksums ? BTRFS_TREE_CHECKSUMS : BTRFS_TREE_FILES] =
-                (Root){le64toh(item.bytenr), le64toh(item.generation), item.level};
+                (NodeAddress){le64toh(item.bytenr), le64toh(item.generation), item.level};
     return 0;
 }
 
@@ -401,8 +402,9 @@ static int read_superblock(BtrfsTrees *t, Superblock *ret)
 
 static int read_roots(BtrfsTrees *t, const Superblock *s, uint64_t subvolume_id)
 {
-    const Root chunks = {le64toh(s->chunk_root), le64toh(s->chunk_generation), s->chunk_level};
-    const Root roots = {le64toh(s->root), le64toh(s->generation), s->root_level};
+    const NodeAddress chunks = {le64toh(s->chunk_root), le64toh(s->chunk_generation),
+                                s->chunk_level};
+    const NodeAddress roots = {le64toh(s->root), le64toh(s->generation), s->root_level};
     const uint64_t ids[] = {subvolume_id ? subvolume_id : BTRFS_FS_TREE_OBJECTID,
                             BTRFS_CSUM_TREE_OBJECTID};
     const BtrfsKey first_chunk = {BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, 0},
