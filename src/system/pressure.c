@@ -18,6 +18,12 @@
 static const char *const own_groups[] = {HEADSTART_OWN_GROUPS};
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 
+/* The group of all sessions and user managers. */
+static const char users_group[] = "/sys/fs/cgroup/user.slice";
+
+/* The unit of /proc/diskstats. */
+#define SECTOR_BYTES 512U
+
 /* Reads a file of pressure stall information and returns the "total" of its "some" line in
  * microseconds. The line looks like "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345". */
 static int read_stall(int root_fd, const char *path, uint64_t *ret)
@@ -52,27 +58,30 @@ static bool is_disk(int root_fd, const char *name)
     return fd >= 0;
 }
 
-/* Sums the busy time of all disks. */
-static int read_disks(int root_fd, uint64_t *ret)
+/* Sums the busy time of all disks, and the bytes that were read from them. */
+static int read_disks(int root_fd, uint64_t *ret_busy_usec, uint64_t *ret_bytes)
 {
     _cleanup_free_ char *text = NULL;
-    uint64_t sum = 0;
+    uint64_t sum = 0, bytes = 0;
     int r = rooted_read(root_fd, "/proc/diskstats", TEXT_MAX, &text, NULL);
 
     if (r < 0)
         return r;
     for (char *save = NULL, *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
-        uint64_t busy_msec;
+        uint64_t sectors, busy_msec;
         char name[64];
 
-        /* major, minor, name, four fields of reads, four of writes, requests in flight, busy
-         * time */
-        if (sscanf(l, "%*u %*u %63s %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name,
-                   &busy_msec) == 2 &&
-            !strchr(name, '/') && is_disk(root_fd, name))
+        /* major, minor, name, four fields of reads (the third one is in sectors), four of writes,
+         * requests in flight, busy time */
+        if (sscanf(l, "%*u %*u %63s %*u %*u %" SCNu64 " %*u %*u %*u %*u %*u %*u %" SCNu64, name,
+                   &sectors, &busy_msec) == 3 &&
+            !strchr(name, '/') && is_disk(root_fd, name)) {
             sum += busy_msec * USEC_PER_MSEC;
+            bytes += sectors * SECTOR_BYTES;
+        }
     }
-    *ret = sum;
+    *ret_busy_usec = sum;
+    *ret_bytes = bytes;
     return 0;
 }
 
@@ -118,32 +127,56 @@ int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec)
     return read_stall(root_fd, "/proc/pressure/io", ret_stalled_usec);
 }
 
+/* Returns by how much a counter has grown; 0 if it was reset. */
+static uint64_t growth(uint64_t last, uint64_t now)
+{
+    return now > last ? now - last : 0;
+}
+
+/* Returns the part of the time in which others waited: pressure.h. `ours` and `users` are in
+ * microseconds. */
+static uint64_t waited_of_others(uint64_t time, uint64_t ours, uint64_t users)
+{
+    return MAX(time - MIN(time, ours), MIN(users, time));
+}
+
+/* Returns the part of the busy time of the disks that counts for others. */
+static uint64_t busy_of_others(uint64_t time, uint64_t our_bytes, uint64_t bytes)
+{
+    if (our_bytes == 0)
+        return time;
+    if (our_bytes >= bytes)
+        return 0;
+    return (uint64_t)((double)time * (double)(bytes - our_bytes) / (double)bytes);
+}
+
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
 {
-    uint64_t now, own[PRESSURE_OWN_MAX], ours = 0;
+    uint64_t now, bytes = 0, users = 0, own[PRESSURE_OWN_MAX], ours = 0;
     int r = pressure_read_total(p->root_fd, &now);
     bool disks = r < 0;
 
     /* If pressure stall information is off (psi=0), reading the file fails with EOPNOTSUPP. */
     if (disks)
-        r = read_disks(p->root_fd, &now);
+        r = read_disks(p->root_fd, &now, &bytes);
     if (r < 0)
         return r;
+    if (!disks)
+        users = group_stall(p->root_fd, users_group);
     for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
         own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
-        if (own[i] <= p->last_own[i])
-            continue;
-        /* Disk statistics do not say which process kept a disk busy, so the whole time since the
-         * last call counts as zero. */
-        ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
+        ours += growth(p->last_own[i], own[i]);
     }
     if (p->begun && now > p->last) {
         uint64_t more = now - p->last;
 
-        p->stalled_usec += more - MIN(more, ours);
+        p->stalled_usec += disks ? busy_of_others(more, ours, growth(p->last_bytes, bytes))
+                                 : waited_of_others(more, ours, growth(p->last_users, users));
     }
     p->begun = true;
     p->last = now;
+    p->last_users = users;
+    p->last_bytes = bytes;
     memcpy(p->last_own, own, sizeof(own));
     *ret_stalled_usec = p->stalled_usec;
     return 0;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Measures how long tasks wait for I/O, with /proc/pressure/io. If that file cannot be read, the
- * busy time of disks in /proc/diskstats is used in its place. The waiting of headstart's own units
- * is subtracted. With /proc/diskstats, the time between two calls counts as zero if headstart's
- * units have read anything in it. */
+/* Measures how long tasks of others than headstart's own units wait for I/O.
+ *
+ * - With pressure stall information, two values are known for the time between two calls, and the
+ *   larger one counts. The first is the time in which any task waited, less the time in which tasks
+ *   of headstart's units waited. It is too small if both waited at the same time. The second is the
+ *   time in which tasks of users waited (user.slice), where headstart has no task.
+ * - Otherwise the busy time of the disks in /proc/diskstats counts, multiplied by the share of
+ *   others in the bytes that were read. */
 
 #include "base/macros.h"
 
@@ -13,6 +17,8 @@
 typedef struct Pressure {
     int root_fd; /* borrowed; AT_FDCWD means "/" */
     uint64_t last, last_own[PRESSURE_OWN_MAX];
+    uint64_t last_users; /* of user.slice */
+    uint64_t last_bytes; /* read by all disks */
     bool begun;
     uint64_t stalled_usec; /* since the first call */
 } Pressure;

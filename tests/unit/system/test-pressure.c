@@ -74,8 +74,8 @@ static void disks(void **state)
     }
 }
 
-/* Without pressure information, the time in which disks are busy counts, except while replay reads.
- */
+/* Without pressure information, the time in which disks are busy counts, but not the share of
+ * replay in the bytes that were read. */
 static void disks_of_our_own(void **state)
 {
     static const char group[] =
@@ -85,7 +85,7 @@ static void disks_of_our_own(void **state)
     uint64_t sum;
 
     for (unsigned step = 1; step <= 4; step++) {
-        snprintf(text, sizeof(text), "   8       0 sda 1 2 3 4 5 6 7 8 0 %u 11\n", step * 100);
+        snprintf(text, sizeof(text), "   8       0 sda 1 2 8 4 5 6 7 8 0 %u 11\n", step * 100);
         put("proc/diskstats", text);
         /* Replay settles, reads, finishes, and is gone. */
         put(group, step < 4 ? "77\n78\n" : "");
@@ -94,6 +94,61 @@ static void disks_of_our_own(void **state)
         assert_int_equal(sum, step <= 2 ? 0 : (step - 2) * 100000);
     }
     unlinkat(root.fd, group, 0);
+}
+
+/* Replay reads 4096 of the 16384 bytes that the disk reads, and later more than the disk. */
+static void disks_of_all(void **state)
+{
+    static const char group[] = "sys/fs/cgroup/system.slice/headstart-plan.service/cgroup.procs";
+    static const unsigned sectors[] = {8, 40, 48}, bytes[] = {0, 4096, 12288},
+                          expected[] = {0, 75000, 75000};
+    Pressure p = {.root_fd = root.fd};
+    char text[100];
+    uint64_t sum;
+
+    put(group, "79\n");
+    for (unsigned step = 0; step < ELEMENTSOF(sectors); step++) {
+        snprintf(text, sizeof(text), "   8       0 sda 1 2 %u 4 5 6 7 8 0 %u 11\n", sectors[step],
+                 step * 100);
+        put("proc/diskstats", text);
+        snprintf(text, sizeof(text), "rchar: 1\nread_bytes: %u\n", bytes[step]);
+        put("proc/79/io", text);
+        assert_int_equal(pressure_read(&p, &sum), 0);
+        assert_int_equal(sum, expected[step]);
+    }
+    unlinkat(root.fd, group, 0);
+}
+
+/* Tasks of headstart and of a user wait at the same time: the user's tasks count. */
+static void pressure_of_users(void **state)
+{
+    static const char own[] = "sys/fs/cgroup/system.slice/headstart-plan.service/io.pressure";
+    static const char users[] = "sys/fs/cgroup/user.slice/io.pressure";
+    Pressure p = {.root_fd = root.fd};
+    uint64_t sum;
+
+    put_total("proc/pressure/io", 5000);
+    put_total(own, 100);
+    put_total(users, 200);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    put_total("proc/pressure/io", 6000);
+    put_total(own, 1100);
+    put_total(users, 1000);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 800);
+    /* The files are not read at the same moment: no more than the whole time counts. */
+    put_total("proc/pressure/io", 6500);
+    put_total(users, 1600);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 1300);
+    /* The last user has logged out, and the group is new. */
+    put_total("proc/pressure/io", 7000);
+    put_total(own, 1600);
+    put_total(users, 10);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 1300);
+    unlinkat(root.fd, own, 0);
+    unlinkat(root.fd, users, 0);
 }
 
 static void pressure(void **state)
@@ -148,8 +203,9 @@ static void processors(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-            cmocka_unit_test(nothing),          cmocka_unit_test(disks),
-            cmocka_unit_test(disks_of_our_own), cmocka_unit_test(pressure),
+            cmocka_unit_test(nothing),           cmocka_unit_test(disks),
+            cmocka_unit_test(disks_of_our_own),  cmocka_unit_test(disks_of_all),
+            cmocka_unit_test(pressure_of_users), cmocka_unit_test(pressure),
             cmocka_unit_test(processors),
     };
 
