@@ -53,12 +53,10 @@ class Bench:
 
     def machine(self, arguments=(), own_init=False, own_disk=False):
         """With `own_init` the machine's first program is its /sbin/init, whatever is installed.
-        With `own_disk` the machine can set the read-ahead of its disk if something is installed. A
-        measured machine does without, because another program then runs first."""
-        init = None if own_init else self.inits.get(self.disk.current)
-        program = Path(self.builddir) / "tests/bench/own-disk" if own_disk and init else None
-        return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
-                       arguments, init, self.own_boot, program)
+        With `own_disk` the machine can set the read-ahead of its disk."""
+        return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device, arguments,
+                       None if own_init else self.inits.get(self.disk.current), self.own_boot,
+                       Path(self.builddir) / "tests/bench/machine-initrd", own_disk)
 
     @property
     def package(self):
@@ -242,6 +240,8 @@ class Bench:
                 # replay at the greeter, which reads from the slow disk, and then until the disk is idle.
                 if not variant.inside:
                     self.wait_disk_idle(0.5, 20)
+            else:
+                machine.assemble()
             system.back_free_memory(STAGE_MEMORY)
             before = disk.counters()
             disk.mark(name + "/prefetch")

@@ -65,6 +65,7 @@ def _demand(bench, contents, automatic):
     section, disk = f"demand/{contents}", bench.disk
     disk.fresh(contents)
     with bench.machine(["headstart=0"], own_init=True) as machine:
+        machine.assemble()
         disk.delays(True)
         disk.mark(f"{section}/boot")
         machine.power_on(log_in=automatic)

@@ -1,8 +1,10 @@
 """A machine that boots from a directory: systemd-nspawn, observed only from outside."""
 
+import errno
 import os
 import queue
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +22,8 @@ from .xclient import XClient
 LET_IN = {"bench": "go", "second": "go-second"}
 X_SOCKET = "tmp/.X11-unix/X7"
 RUNTIME_DIR = "run/user/1000"  # of the user "bench"
-OWN_DISK = "/run/own-disk"  # tests/bench/own-disk.c inside the machine
+# Inside the machine, until it is switched on: tests/bench/initrd.c, and the system on the simulated disk.
+INITRD, NEW_ROOT = "/run/initrd", "/sysroot"
 
 
 class NotifySocket:
@@ -70,19 +73,19 @@ class Machine:
     """One boot of the tree at `root`. A context manager; the machine is off afterwards."""
 
     def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None,
-                 own_clock=False, own_disk=None):
-        """`desktop` is the Desktop of the bench's user, or None. `device` is the block device below `root`, which the machine can open; `arguments` are
-        passed to its systemd, which treats them like a kernel command line. `init` is the machine's
-        first program, as with init= on a kernel command line; None: its /sbin/init. `own_disk` is
-        the program of that name, which lets the machine set the read-ahead of its disk; it needs an
-        `init`."""
+                 own_clock=False, initrd=None, own_disk=False):
+        """`desktop` is the Desktop of the bench's user, or None. `device` is the block device below `root`, which the
+        machine can open; `arguments` are passed to its systemd, which treats them like a kernel command line. `initrd`
+        is the program of that name; None: systemd-nspawn itself boots the system. The other options need an `initrd`.
+        `init` is the machine's first program, as with init= on a kernel command line; None: its /sbin/init. With
+        `own_disk` the machine can set the read-ahead of its disk."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
         self.desktops = {"bench": desktop, "second": DESKTOPS["lxqt"]}  # by user
         self.group, self.device, self.arguments = group, device, list(arguments)
-        self.init, self.own_clock, self.own_disk = init, own_clock, own_disk
+        self.init, self.own_clock, self.initrd, self.own_disk = init, own_clock, initrd, own_disk
         self.shared = self.work / "shared"
         self.console = self.work / "console.log"
-        self.process = self.notify = self.leader = self.x = None
+        self.process = self.notify = self.leader = self.x = self.power = None
         self.last_acts = []
 
     def at_end(self, act):
@@ -97,36 +100,72 @@ class Machine:
         self.kill()
         return False
 
-    def power_on(self, log_in=False):
-        """Starts the machine. With log_in it logs the user in automatically."""
+    def assemble(self):
+        """Starts systemd-nspawn and waits until the machine can be switched on. With an initrd nothing was read from
+        the disk by then. power_on() calls this function if nobody has."""
         self.shared.mkdir(exist_ok=True)
-        for name in (*LET_IN.values(), "done", "commands"):
+        for name in (*LET_IN.values(), "done", "commands", "power"):
             (self.shared / name).unlink(missing_ok=True)
-        for name in ("done", "commands"):
+        for name in ("done", "commands", "power"):
             os.mkfifo(self.shared / name)
             os.chmod(self.shared / name, 0o666)
-        if log_in:
-            self.let_in()
         self.notify = NotifySocket(self.work / "nspawn.notify")
         self.started = time.monotonic()
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
-                ["systemd-nspawn", f"--directory={self.root}", "--quiet",
-                 # Without --boot nspawn passes its locale. The PID 1 of a real machine has none, and
-                 # would read the files of that locale one after the other.
-                 *(["--kill-signal=SIGRTMIN+3", "--setenv=LANG="] if self.init else ["--boot"]),
+                ["systemd-nspawn", "--quiet",
                  "--register=no", "--keep-unit", "--private-users=no", "--private-network",
                  "--link-journal=no", "--resolv-conf=off", "--timezone=off",
                  "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
                  f"--bind={self.shared}:/run/bench",
                  *([f"--bind={self.device}"] if self.device else []),
-                 *([f"--bind-ro={self.own_disk}:{OWN_DISK}"] if self.own_disk else []),
-                 *([OWN_DISK] if self.own_disk else []),
-                 *([self.init] if self.init else []), *self.arguments],
-                # nspawn's filter of system calls is older than cachestat(2) and refuses it.
-                env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0"},
+                 *(self._with_initrd() if self.initrd else ["--boot", f"--directory={self.root}"]),
+                 *self.arguments],
+                # nspawn's filter of system calls is older than cachestat(2) and refuses it. nspawn finds no systemd
+                # from which it could conclude that the machine knows the unified hierarchy of control groups.
+                env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0",
+                     "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                 start_new_session=True, preexec_fn=self._join)
+        self.power = self._await_initrd() if self.initrd else None
+
+    def _with_initrd(self):
+        """Returns the options of a machine whose root directory is empty at first. headstartd also marks the
+        filesystems from which files are bound, so none of them is the host's own."""
+        empty = self.work / "initrd"
+        program = empty.with_name("initrd-program")
+        shutil.copy(self.initrd, program)
+        for name in ("usr", "etc", NEW_ROOT.lstrip("/")):
+            (empty / name).mkdir(parents=True, exist_ok=True)
+        return [f"--directory={empty}", f"--bind={self.root}:{NEW_ROOT}", f"--bind-ro={program}:{INITRD}",
+                # Without --boot nspawn passes its locale. The PID 1 of a real machine has none, and
+                # would read the files of that locale one after the other.
+                "--kill-signal=SIGRTMIN+3", "--setenv=LANG=",
+                INITRD, "disk" if self.own_disk else "-", NEW_ROOT, self.init or "/sbin/init"]
+
+    def _await_initrd(self, timeout=60):
+        """Waits until the initrd reads the pipe `power`; returns the other end. No event reports this, so it is polled.
+        The polling ends before anything is measured."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                return os.open(self.shared / "power", os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as e:
+                if e.errno != errno.ENXIO:
+                    raise
+            self._check(end, "the machine's initrd")
+            time.sleep(0.005)
+
+    def power_on(self, log_in=False):
+        """Starts the machine. With log_in it logs the user in automatically."""
+        if self.process is None:
+            self.assemble()
+        if log_in:
+            self.let_in()
+        if self.power is not None:
+            self.started = time.monotonic()
+            os.close(self.power)
+            self.power = None
 
     def _join(self):
         self.group.join()
@@ -283,3 +322,6 @@ class Machine:
         if self.notify:
             self.notify.close()
             self.notify = None
+        if self.power is not None:
+            os.close(self.power)
+            self.power = None
