@@ -9,6 +9,7 @@
 #include "system/cachestat.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void make_room(Worker *w, uint64_t bytes)
@@ -57,11 +58,13 @@ static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 }
 
 /* Returns how many bytes after the file's range that ends at `end` are read as well. Only the last
- * range of a volatile file has such bytes. */
+ * range of a volatile file has such bytes, and only if the file was written to after the plan: of a
+ * journal that is archived by now, no program reads more than before. */
 static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, uint64_t end)
 {
     const PackFile *f = &w->replay->pack->files[index];
-    uint64_t data_end;
+    uint64_t most = operation_appended_max(&w->replay->pack->volumes[op->volume]), data_end = 0;
+    struct stat st;
     int fd;
 
     if (!(le16toh(f->flags) & PACK_FILE_VOLATILE) || end == 0 || end != w->replay->files[index].end)
@@ -69,9 +72,10 @@ static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, u
     fd = acquire_file(w, op, index);
     if (fd < 0)
         return 0;
-    data_end = find_data_end(fd, end, end + OPERATION_APPENDED_MAX);
+    if (fstat(fd, &st) >= 0 && opening_was_written(f, &st))
+        data_end = find_data_end(fd, end, end + most);
     release_file(w->replay, index);
-    return operation_appended_bytes(end, data_end);
+    return operation_appended_bytes(end, data_end, most);
 }
 
 /* Restarts the window if the operation begins a new sweep: it lies before the head of a disk that

@@ -37,9 +37,13 @@ bool opening_is_planned(const PackFile *f, const struct stat *st)
         return true;
     if (le16toh(f->flags) & PACK_FILE_VOLATILE)
         return true; /* any size: reading beyond the end of a shorter file reads nothing */
-    return (uint64_t)st->st_size == le64toh(f->size) &&
-           timespec_nsec(&st->st_mtim) == le64toh(f->mtime_nsec) &&
+    return (uint64_t)st->st_size == le64toh(f->size) && !opening_was_written(f, st) &&
            timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);
+}
+
+bool opening_was_written(const PackFile *f, const struct stat *st)
+{
+    return timespec_nsec(&st->st_mtim) != le64toh(f->mtime_nsec);
 }
 
 static mode_t planned_type(const PackFile *f)

@@ -12,6 +12,9 @@
  * Pure. */
 bool opening_is_planned(const PackFile *f, const struct stat *st);
 
+/* Returns true if the file was written to after it was planned: its mtime is another one. Pure. */
+bool opening_was_written(const PackFile *f, const struct stat *st);
+
 /* Looks the file up with open_beneath(): it waits for no FIFO, wakes no device, triggers no
  * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file
  * (opening_is_planned()). If `reading`, the file is then opened for reading, without a change of

@@ -105,11 +105,20 @@ bool operation_is_unneeded(const PackFile *f, uint64_t resident, uint64_t planne
            length <= OPERATION_UNNEEDED_MAX;
 }
 
-uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end)
+uint64_t operation_appended_max(const PackVolume *v)
+{
+    bool seeks =
+            v->device_class == DEVICE_CLASS_HDD || (le32toh(v->flags) & PACK_VOLUME_SEEKS_SLOWLY);
+
+    return seeks ? OPERATION_APPENDED_SEEKS_MAX : OPERATION_APPENDED_MAX;
+}
+
+uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end, uint64_t most)
 {
     if (data_end <= end)
         return 0;
-    return MIN(ALIGN_UP(data_end - end, (uint64_t)PACK_PAGE_SIZE), OPERATION_APPENDED_MAX);
+    data_end = MIN(data_end, end + most);
+    return ALIGN_UP(data_end - end, (uint64_t)PACK_PAGE_SIZE);
 }
 
 /* --- order ------------------------------------------------------------------------------------ */

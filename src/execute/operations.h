@@ -162,15 +162,21 @@ size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint
                       uint64_t max_gap);
 
 /* The longest part of a file that is read because it was appended after the plan, and the longest
- * hole in it. */
-#define OPERATION_APPENDED_MAX (UINT64_C(1024) * 1024)
-#define OPERATION_HOLE_MAX     (UINT64_C(64) * 1024)
+ * hole in it. On a disk that seeks the part may be longer. journald looks entries up all over its
+ * journals, and there each such read takes as long as the transfer of half a megabyte. */
+#define OPERATION_APPENDED_MAX       (UINT64_C(1024) * 1024)
+#define OPERATION_APPENDED_SEEKS_MAX (UINT64_C(4096) * 1024)
+#define OPERATION_HOLE_MAX           (UINT64_C(64) * 1024)
+
+/* Returns the longest part that is read from files of the volume. */
+uint64_t operation_appended_max(const PackVolume *v);
 
 /* Returns how many bytes after the last range of a volatile file (PACK_FILE_VOLATILE) are read as
  * well. Journals and logs grow between the plan and the boot, and a process that appends reads the
  * last page. `end` is the end of the last range. `data_end` is the end of the data that touches it,
- * across holes of at most OPERATION_HOLE_MAX (lseek(2)), or at most `end` if there is none. */
-uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end);
+ * across holes of at most OPERATION_HOLE_MAX (lseek(2)), or at most `end` if there is none. `most`
+ * is the value of operation_appended_max(). */
+uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end, uint64_t most);
 
 /* With ReplayOptions.skip_resident, a range of at most this size may be left out. */
 #define OPERATION_UNNEEDED_MAX (UINT64_C(128) * 1024)

@@ -139,13 +139,36 @@ appended() {
     hs_filesystem ext4 100
     head -c 40960 /dev/urandom >"$HS_MNT/file"
     sync -f "$HS_MNT"
-    make_pack --metadata --volatile
+    make_pack --metadata --volatile --class=sd
     head -c 200000 /dev/urandom >>"$HS_MNT/file"
     sync -f "$HS_MNT"
     hs_attempts appended 200000
     head -c 8000000 /dev/urandom >>"$HS_MNT/file"
     sync -f "$HS_MNT"
     hs_attempts appended 1048576
+}
+
+@test "replay reads four times as much appended data from a disk that seeks" {
+    hs_filesystem ext4 100
+    head -c 40960 /dev/urandom >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    make_pack --metadata --volatile --class=hdd
+    head -c 8000000 /dev/urandom >>"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_attempts appended 4194304
+}
+
+@test "replay reads no appended data from a file that was not written to after the plan" {
+    hs_filesystem ext4 100
+    head -c 40960 /dev/urandom >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    make_pack --metadata --volatile --class=hdd
+    # The data is there, but the modification time is that of the plan.
+    touch -r "$HS_MNT/file" "$HS_TMP/time"
+    head -c 200000 /dev/urandom >>"$HS_MNT/file"
+    touch -r "$HS_TMP/time" "$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_attempts appended 0
 }
 
 # --- what it reads ---------------------------------------------------------------------------------

@@ -557,15 +557,23 @@ static void test_pacer(void **state _unused_)
 
 static void test_appended(void **state _unused_)
 {
-    assert_int_equal(operation_appended_bytes(8192, 8192), 0);
-    assert_int_equal(operation_appended_bytes(8192, 8191), 0); /* the data ends in the range */
-    assert_int_equal(operation_appended_bytes(8192, 0), 0);
-    assert_int_equal(operation_appended_bytes(8192, 8193), 4096);
-    assert_int_equal(operation_appended_bytes(8192, 8192 + 4097), 8192);
-    assert_int_equal(operation_appended_bytes(0, OPERATION_APPENDED_MAX), OPERATION_APPENDED_MAX);
-    assert_int_equal(operation_appended_bytes(0, OPERATION_APPENDED_MAX + 1),
-                     OPERATION_APPENDED_MAX);
-    assert_int_equal(operation_appended_bytes(4096, INT64_MAX), OPERATION_APPENDED_MAX);
+    const uint64_t most = OPERATION_APPENDED_MAX;
+    PackVolume v = {.device_class = DEVICE_CLASS_SD};
+
+    assert_int_equal(operation_appended_bytes(8192, 8192, most), 0);
+    assert_int_equal(operation_appended_bytes(8192, 8191, most), 0); /* it ends in the range */
+    assert_int_equal(operation_appended_bytes(8192, 0, most), 0);
+    assert_int_equal(operation_appended_bytes(8192, 8193, most), 4096);
+    assert_int_equal(operation_appended_bytes(8192, 8192 + 4097, most), 8192);
+    assert_int_equal(operation_appended_bytes(0, most, most), most);
+    assert_int_equal(operation_appended_bytes(0, most + 1, most), most);
+    assert_int_equal(operation_appended_bytes(4096, INT64_MAX, most), most);
+
+    assert_int_equal(operation_appended_max(&v), OPERATION_APPENDED_MAX);
+    v.flags = htole32(PACK_VOLUME_SEEKS_SLOWLY);
+    assert_int_equal(operation_appended_max(&v), OPERATION_APPENDED_SEEKS_MAX);
+    v = (PackVolume){.device_class = DEVICE_CLASS_HDD};
+    assert_int_equal(operation_appended_max(&v), OPERATION_APPENDED_SEEKS_MAX);
 }
 
 static void test_superblock(void **state _unused_)
