@@ -151,12 +151,13 @@ typedef struct Worker {
     uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
                       sweep */
     IoClass io_class;
-    bool sweeps;           /* the operations are in the order of place, or of need and place */
-    bool alone;            /* no other worker takes operations of the stream */
-    bool opens_only;       /* Stream.n_openers */
-    bool started;          /* a thread carries out its operations */
-    bool ended;            /* this thread has ended, and was not joined */
-    bool continues;        /* another thread is to continue */
+    bool sweeps;     /* the operations are in the order of place, or of need and place, or many
+                        of those that follow are (operations_sweep()) */
+    bool alone;      /* no other worker takes operations of the stream */
+    bool opens_only; /* Stream.n_openers */
+    bool started;    /* a thread carries out its operations */
+    bool ended;      /* this thread has ended, and was not joined */
+    bool continues;  /* another thread is to continue */
     uint64_t thread_bytes; /* requested by the present thread */
     bool failed;           /* a chunk could not be read */
 } Worker;

@@ -112,7 +112,8 @@ static size_t next_operations(Worker *w, Operation *ret)
         n = x->leg == LEG_DATA ? cut_run(x, first, n) : n;
         memcpy(ret, first, n * sizeof(Operation));
         q->next += n;
-        w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY;
+        w->sweeps = !x->hurried || x->order != REPLAY_ORDER_LIKELY ||
+                    operations_sweep(x->pack, x->mounted.facts, first, q->leg - (q->next - n));
         q->busy_opens += is_waiting(ret->kind) && !x->recheck_until;
         note_reading(x, ret, n);
         if (ret->kind == OPERATION_METADATA && !is_next(x, q, OPERATION_METADATA))

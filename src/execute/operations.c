@@ -177,6 +177,21 @@ uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operatio
     return place;
 }
 
+bool operations_sweep(const Pack *p, const VolumeFacts *facts, const Operation *operations,
+                      size_t n)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < OPERATION_SWEEP_MIN; i++) {
+        uint64_t place = i < n ? operation_place(p, facts, &operations[i]) : PACK_PHYSICAL_UNKNOWN;
+
+        if (place == PACK_PHYSICAL_UNKNOWN || place < last)
+            return false;
+        last = place;
+    }
+    return true;
+}
+
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
     Keyed k = {

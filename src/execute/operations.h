@@ -139,6 +139,15 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
  * PACK_PHYSICAL_UNKNOWN for an open, and for data without a known place. */
 uint64_t operation_place(const Pack *p, const VolumeFacts *facts, const Operation *o);
 
+/* The number of ranges in the order of place that count as a sweep. */
+#define OPERATION_SWEEP_MIN 8U
+
+/* Returns true if the first of the n operations begins a sweep: the places of the first
+ * OPERATION_SWEEP_MIN operations are known, and ascend. An order by likelihood has such sweeps
+ * where many ranges are equally likely. */
+bool operations_sweep(const Pack *p, const VolumeFacts *facts, const Operation *operations,
+                      size_t n);
+
 /* The maximum number of operations that one request serves. */
 #define OPERATION_RUN_MAX 32U
 

@@ -555,6 +555,34 @@ static void test_pacer(void **state _unused_)
     assert_false(pacer_may_submit(&p, 1));
 }
 
+/* Eight ranges whose places ascend are a sweep; fewer are none, nor are eight of which one lies
+ * lower or has no known place. */
+static void test_sweep(void **state _unused_)
+{
+    Given g = {
+            .class = DEVICE_CLASS_HDD,
+            .flags = PACK_VOLUME_PHYSICAL,
+            .files = {FILE(11)},
+            .n_files = 1,
+            .n_data = OPERATION_SWEEP_MIN,
+    };
+    const VolumeFacts facts = {.mounted = true, .device = true};
+    Operation all[OPERATION_SWEEP_MIN], open = {OPERATION_OPEN, 0, 0};
+    Pack p;
+
+    for (uint32_t i = 0; i < OPERATION_SWEEP_MIN; i++) {
+        g.data[i] = (PlacedRange)DATA(0, i * 8192, 4096, (1U << 20) + i * 8192, NEVER, 1);
+        all[i] = (Operation){OPERATION_DATA, 0, i};
+    }
+    p = make(&g, 1);
+    assert_true(operations_sweep(&p, &facts, all, OPERATION_SWEEP_MIN));
+    assert_false(operations_sweep(&p, &facts, all, OPERATION_SWEEP_MIN - 1));
+    all[7].index = 2;
+    assert_false(operations_sweep(&p, &facts, all, OPERATION_SWEEP_MIN));
+    all[7] = open;
+    assert_false(operations_sweep(&p, &facts, all, OPERATION_SWEEP_MIN));
+}
+
 static void test_appended(void **state _unused_)
 {
     const uint64_t most = OPERATION_APPENDED_MAX;
@@ -718,6 +746,7 @@ int main(void)
             cmocka_unit_test_teardown(test_workers, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
+            cmocka_unit_test(test_sweep),
             cmocka_unit_test(test_appended),
             cmocka_unit_test(test_superblock),
             cmocka_unit_test(test_unneeded),
