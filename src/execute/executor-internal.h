@@ -180,8 +180,9 @@ int run_workers(Replay *x, uint32_t descriptors, unsigned most);
 
 /* Waits for the oldest chunk in flight by reading from it. The read returns when its pages are in
  * the page cache. It also reads pages that were reclaimed or that the kernel did not read ahead. To
- * limit the window, it suffices to read the last byte. With `wait` the whole chunk is read and
- * becomes resident. */
+ * limit the window, it suffices to read the last byte. If that was in memory before, the rest may
+ * still be in flight. Therefore the whole chunk is read where a sweep begins after it. With `wait`
+ * the whole chunk is read, too, and becomes resident. */
 void await_oldest(Worker *w);
 
 /* Asks the filesystem for the item of an OPERATION_ITEM, and counts the result. */

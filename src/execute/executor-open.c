@@ -181,7 +181,7 @@ void await_oldest(Worker *w)
 
     if (c->file != CHUNK_OF_DEVICE)
         end = MIN(end, le64toh(x->pack->files[c->file].size));
-    if (!x->options.wait && end > at)
+    if (!x->options.wait && !pacer_is_restarting(&w->pacer) && end > at)
         at = end - 1;
     while (at < end) {
         ssize_t n = pread(c->fd, w->scratch, MIN(end - at, (uint64_t)SCRATCH_BYTES), (off_t)at);

@@ -24,6 +24,11 @@ void pacer_restart(Pacer *p)
     p->n_before = p->in_flight_requests;
 }
 
+bool pacer_is_restarting(const Pacer *p)
+{
+    return p->allowed_requests < p->window_requests;
+}
+
 bool pacer_may_submit(const Pacer *p, uint64_t bytes)
 {
     if (p->in_flight_requests == 0)

@@ -28,6 +28,9 @@ void pacer_limit(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 /* Begins a sweep: the next request is submitted alone, after all requests in flight. */
 void pacer_restart(Pacer *p);
 
+/* Returns true from the beginning of a sweep until its first request is completed. */
+bool pacer_is_restarting(const Pacer *p);
+
 /* Returns true if a request of `bytes` bytes may be submitted now. With nothing in flight any
  * request may be submitted, so that the worker never stops. */
 bool pacer_may_submit(const Pacer *p, uint64_t bytes);

@@ -65,9 +65,12 @@ static void a_sweep_begins_with_one_request(void **state)
 
     (void)state;
     pacer_init(&p, 1000, 6);
+    assert_false(pacer_is_restarting(&p));
     pacer_restart(&p);
     assert_int_equal(submit_all(&p), 1);
+    assert_true(pacer_is_restarting(&p));
     pacer_completed(&p, 1);
+    assert_false(pacer_is_restarting(&p));
     assert_int_equal(submit_all(&p), 6);
 }
 
