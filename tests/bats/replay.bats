@@ -135,37 +135,39 @@ appended() {
     cold_replay "$HS_MNT/file" $((40960 + $1)) && [ "$(resident "$HS_MNT/file")" -le $((40960 + $1 + 131072)) ]
 }
 
-@test "replay reads data that were appended after the plan to a file that is written in place, up to a bound" {
+# in_place CLASS: makes PACK of a file that is written in place, on a disk of the class
+in_place() {
     hs_filesystem ext4 100
     head -c 40960 /dev/urandom >"$HS_MNT/file"
     sync -f "$HS_MNT"
-    make_pack --metadata --volatile --class=sd
-    head -c 200000 /dev/urandom >>"$HS_MNT/file"
+    make_pack --metadata --volatile "--class=$1"
+}
+
+# append BYTES
+append() {
+    head -c "$1" /dev/urandom >>"$HS_MNT/file"
     sync -f "$HS_MNT"
+}
+
+@test "replay reads data that were appended after the plan to a file that is written in place, up to a bound" {
+    in_place sd
+    append 200000
     hs_attempts appended 200000
-    head -c 8000000 /dev/urandom >>"$HS_MNT/file"
-    sync -f "$HS_MNT"
+    append 8000000
     hs_attempts appended 1048576
 }
 
 @test "replay reads four times as much appended data from a disk that seeks" {
-    hs_filesystem ext4 100
-    head -c 40960 /dev/urandom >"$HS_MNT/file"
-    sync -f "$HS_MNT"
-    make_pack --metadata --volatile --class=hdd
-    head -c 8000000 /dev/urandom >>"$HS_MNT/file"
-    sync -f "$HS_MNT"
+    in_place hdd
+    append 8000000
     hs_attempts appended 4194304
 }
 
 @test "replay reads no appended data from a file that was not written to after the plan" {
-    hs_filesystem ext4 100
-    head -c 40960 /dev/urandom >"$HS_MNT/file"
-    sync -f "$HS_MNT"
-    make_pack --metadata --volatile --class=hdd
+    in_place hdd
     # The data is there, but the modification time is that of the plan.
     touch -r "$HS_MNT/file" "$HS_TMP/time"
-    head -c 200000 /dev/urandom >>"$HS_MNT/file"
+    append 200000
     touch -r "$HS_TMP/time" "$HS_MNT/file"
     sync -f "$HS_MNT"
     hs_attempts appended 0
