@@ -21,6 +21,7 @@
  *   queues[].leg                the leader, with lock, while   workers, with lock
  *                               no worker runs
  *   files[] except .end, n_open workers, with lock             workers, with lock
+ *   appended_bytes              workers, with lock             workers, with lock
  *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
  *   stopped, done, error,
  *   result
@@ -119,6 +120,7 @@ struct Replay {
     bool done;
     int error;
     uint32_t n_open, keep_open;
+    uint64_t appended_bytes; /* of all files so far: OPERATION_APPENDED_ALL_MAX */
     ReplayResult result;
 
     atomic_int io_class;
@@ -148,8 +150,6 @@ typedef struct Worker {
     uint32_t beside_requests;
     size_t run_max; /* the number of operations that one request serves: each opens a file */
     char *scratch;
-    uint64_t head; /* where the disk's head is after the operations so far: the highest place of the
-                      sweep */
     IoClass io_class;
     bool sweeps;     /* the operations are in the order of place, or of need and place, or many
                         of those that follow are (operations_sweep()) */
@@ -203,6 +203,6 @@ void survey_range(Worker *w, const Operation *op);
 void execute_range(Worker *w, const Operation *op);
 
 /* Reads ranges of several files that follow one another on the device as one request. Of its files,
- * only the last one stays in flight, because its data arrive last. If the request fails, or if
- * replay waits for each range (`wait`), the ranges are read one by one. */
+ * the last one that is not in memory stays in flight, because its data arrive last. If the request
+ * fails, or if replay waits for each range (`wait`), the ranges are read one by one. */
 void execute_run(Worker *w, const Operation *operations, size_t n);

@@ -179,10 +179,14 @@ void await_oldest(Worker *w)
     const Replay *x = w->replay;
     uint64_t end = c->offset + c->length, at = c->offset;
 
-    if (c->file != CHUNK_OF_DEVICE)
+    /* A volatile file may have grown since the plan. */
+    if (c->file != CHUNK_OF_DEVICE &&
+        !(le16toh(x->pack->files[c->file].flags) & PACK_FILE_VOLATILE))
         end = MIN(end, le64toh(x->pack->files[c->file].size));
+    /* The last page, because a file ends before the last byte of the chunk if its size is no
+     * multiple of the page size. */
     if (!x->options.wait && !pacer_is_restarting(&w->pacer) && end > at)
-        at = end - 1;
+        at = MAX(at, ALIGN_DOWN(end - 1, (uint64_t)PACK_PAGE_SIZE));
     while (at < end) {
         ssize_t n = pread(c->fd, w->scratch, MIN(end - at, (uint64_t)SCRATCH_BYTES), (off_t)at);
 

@@ -62,34 +62,40 @@ static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
  * journal that is archived by now, no program reads more than before. */
 static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, uint64_t end)
 {
-    const PackFile *f = &w->replay->pack->files[index];
-    uint64_t most = operation_appended_max(&w->replay->pack->volumes[op->volume]), data_end = 0;
+    Replay *x = w->replay;
+    const PackFile *f = &x->pack->files[index];
+    uint64_t data_end = 0, bytes,
+             most = x->leg == LEG_NONE ? operation_appended_max(&x->pack->volumes[op->volume])
+                                       : OPERATION_APPENDED_MAX;
     struct stat st;
     int fd;
 
-    if (!(le16toh(f->flags) & PACK_FILE_VOLATILE) || end == 0 || end != w->replay->files[index].end)
+    if (!(le16toh(f->flags) & PACK_FILE_VOLATILE) || end == 0 || end != x->files[index].end)
         return 0;
     fd = acquire_file(w, op, index);
     if (fd < 0)
         return 0;
     if (fstat(fd, &st) >= 0 && opening_was_written(f, &st))
         data_end = find_data_end(fd, end, end + most);
-    release_file(w->replay, index);
-    return operation_appended_bytes(end, data_end, most);
+    release_file(x, index);
+    bytes = operation_appended_bytes(end, data_end, most);
+    if (x->recheck_until) /* it was counted in the sweep */
+        return bytes;
+    lock(x);
+    bytes = MIN(bytes, OPERATION_APPENDED_ALL_MAX - x->appended_bytes);
+    x->appended_bytes += bytes;
+    unlock(x);
+    return bytes;
 }
 
-/* Restarts the window if the operation begins a new sweep: it lies before the head of a disk that
- * has one ordered stream. */
+/* Restarts the window if the operation begins a new sweep of a disk that has one ordered stream. */
 static void follow_head(Worker *w, const Operation *op)
 {
     const Replay *x = w->replay;
     uint64_t place = operation_place(x->pack, x->mounted.facts, op);
 
-    if (!w->alone || !w->sweeps || place == PACK_PHYSICAL_UNKNOWN || x->leg == LEG_EXECUTABLE)
-        return;
-    if (place <= w->head)
-        pacer_restart(&w->pacer);
-    w->head = place;
+    if (w->alone && place != PACK_PHYSICAL_UNKNOWN && x->leg != LEG_EXECUTABLE)
+        pacer_follow(&w->pacer, place, w->sweeps);
 }
 
 /* Finds out before the first range of the file is read how much of the file is resident. */
@@ -278,13 +284,23 @@ static bool extend_part(const Pack *p, const Operation *op, RunPart *part, Joine
     return true;
 }
 
+/* Returns the part whose data arrive last: the last one that is not in memory. */
+static size_t last_missing(const JoinedPart *joined, size_t n)
+{
+    size_t i = n - 1;
+
+    while (i > 0 && cachestat_is_resident(joined[i].fd, joined[i].offset, joined[i].length) > 0)
+        i--;
+    return i;
+}
+
 void execute_run(Worker *w, const Operation *operations, size_t n)
 {
     Replay *x = w->replay;
     RunPart parts[OPERATION_RUN_MAX];
     JoinedPart joined[OPERATION_RUN_MAX];
     uint64_t bytes = 0;
-    size_t m = 0;
+    size_t m = 0, kept = 0;
     int r = -ENODATA;
 
     follow_head(w, &operations[0]);
@@ -316,17 +332,18 @@ void execute_run(Worker *w, const Operation *operations, size_t n)
         bytes += joined[i].length;
     if (m > 0) {
         make_room(w, bytes);
+        kept = last_missing(joined, m);
         r = joined_read(joined, m);
     }
     if (r >= 0) {
-        const JoinedPart *last = &joined[m - 1];
+        const JoinedPart *last = &joined[kept];
 
         count_run(x, parts, joined, m);
-        note_submitted(w, &(Chunk){last->fd, parts[m - 1].file, (uint32_t)last->length,
-                                   last->offset, bytes});
+        note_submitted(w, &(Chunk){last->fd, parts[kept].file, (uint32_t)last->length, last->offset,
+                                   bytes});
     }
     for (size_t i = 0; i < m; i++)
-        if (r < 0 || i + 1 < m)
+        if (r < 0 || i != kept)
             release_file(x, parts[i].file);
     for (size_t i = 0; r < 0 && i < m; i++)
         for (size_t k = 0; k < parts[i].n; k++)

@@ -247,7 +247,6 @@ static int worker_prepare(Worker *w, unsigned of_queue, uint32_t descriptors)
     uint32_t in_flight = MAX(descriptors / 2, 1U);
 
     w->run_max = descriptors > in_flight + 1 ? descriptors - in_flight - 1 : 1;
-    w->head = UINT64_MAX;
     w->alone = of_queue == 1;
     pacer_init(&w->pacer, s->window_bytes / of_queue,
                MIN(s->window_requests / of_queue, in_flight));

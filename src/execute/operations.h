@@ -177,6 +177,9 @@ size_t operations_run(const Pack *p, const Operation *operations, size_t n, uint
 #define OPERATION_APPENDED_SEEKS_MAX (UINT64_C(4096) * 1024)
 #define OPERATION_HOLE_MAX           (UINT64_C(64) * 1024)
 
+/* The most appended data of all files that one replay reads. */
+#define OPERATION_APPENDED_ALL_MAX (UINT64_C(16384) * 1024)
+
 /* Returns the longest part that is read from files of the volume. */
 uint64_t operation_appended_max(const PackVolume *v);
 

@@ -8,6 +8,7 @@ void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests)
             .window_bytes = window_bytes,
             .window_requests = MAX(window_requests, 1U),
             .allowed_requests = MAX(window_requests, 1U),
+            .head = UINT64_MAX,
     };
 }
 
@@ -22,6 +23,13 @@ void pacer_restart(Pacer *p)
 {
     p->allowed_requests = 1;
     p->n_before = p->in_flight_requests;
+}
+
+void pacer_follow(Pacer *p, uint64_t place, bool sweeps)
+{
+    if (sweeps && place <= p->head)
+        pacer_restart(p);
+    p->head = place;
 }
 
 bool pacer_is_restarting(const Pacer *p)

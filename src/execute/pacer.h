@@ -18,6 +18,7 @@ typedef struct Pacer {
     uint32_t n_before;         /* requests in flight that were submitted before the sweep */
     uint64_t in_flight_bytes;
     uint32_t in_flight_requests;
+    uint64_t head; /* the place of the last request; UINT64_MAX: not known */
 } Pacer;
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
@@ -27,6 +28,10 @@ void pacer_limit(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 
 /* Begins a sweep: the next request is submitted alone, after all requests in flight. */
 void pacer_restart(Pacer *p);
+
+/* Notes the place of the next request on the disk. If the request belongs to a sweep and lies
+ * before the head, or at it, it begins a new sweep (pacer_restart()). */
+void pacer_follow(Pacer *p, uint64_t place, bool sweeps);
 
 /* Returns true from the beginning of a sweep until its first request is completed. */
 bool pacer_is_restarting(const Pacer *p);

@@ -23,8 +23,9 @@
  * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a
  * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
- * skipped. Of a directory and of a volatile file only the inode counts. Replay also reads what was
- * appended to the last range of a volatile file (execute/operations.h). Metadata ranges are bytes
+ * skipped. Of a directory and of a volatile file only the inode counts. If the mtime of a volatile
+ * file differs, replay also reads what was appended to its last range (execute/operations.h).
+ * Metadata ranges are bytes
  * of the block device and are skipped if the device is not exactly device_size bytes. A range with
  * an item (base/metadata-item.h) only says where the block is: the filesystem is asked for the
  * item, and reads the block.

@@ -39,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_root_put(path, data, first);
     snprintf(path, sizeof(path), "%scgroup.procs", group);
     fuzz_root_put(path, rest, rest_size);
+    fuzz_root_put("sys/fs/cgroup/user.slice/io.pressure", rest, rest_size);
+    fuzz_root_put("proc/1/io", data, first);
     if (r >= 0)
         r = pressure_read(&p, &after);
     fuzz_count(r >= 0);

@@ -360,6 +360,7 @@ class Bench:
         before the boot until after it."""
         self.disk.fresh()
         with self.machine() as machine:
+            machine.assemble()
             system.back_free_memory(STAGE_MEMORY)
             self.disk.delays(True)
             with beside():

@@ -129,7 +129,8 @@ class BenefitSeries:
     def _boot_and_log_in(self, machine, number, variant, between):
         """Boots and logs in; `number` counts the boots of the variant. `between` is called at the greeter.
         Returns the seconds and the loads of both. The seconds of a boot end with the default target, as those
-        of headstart do: the message that the job queue is empty comes up to 0.1 s later."""
+        of headstart do: the message that the job queue is empty comes up to 0.1 s later. They begin with the
+        machine's clock, which begins when systemd-nspawn is started."""
         seconds, loads = {}, {}
         system.back_free_memory(STAGE_MEMORY)
         self.bench.disk.delays(True)

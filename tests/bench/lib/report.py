@@ -208,7 +208,7 @@ def replayed(samples):
 
 def predicted(scenario, rows, facts):
     """Compares the predicted time of each variant's policy with the measured time. The predicted
-    stage begins only after the container was set up. The time by which the boot with `off` exceeds
+    stage begins only after PID 1 has started. The time by which the boot with `off` exceeds
     its prediction is therefore added to the prediction of every variant."""
     planned = {r["variant"]: (facts[r["variant"]], r["total_s"]) for r in rows
                if scenario == "boot" and "predicted_usec" in facts.get(r["variant"], {})}

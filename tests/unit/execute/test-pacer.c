@@ -90,6 +90,26 @@ static void requests_before_the_restart_end_first(void **state)
     assert_int_equal(submit_all(&p), 1);
 }
 
+/* A sweep ends, single ranges follow, and another sweep begins below the last of them. */
+static void the_head_is_followed_between_sweeps(void **state)
+{
+    Pacer p;
+
+    (void)state;
+    pacer_init(&p, 1000, 6);
+    pacer_follow(&p, 50, true);
+    assert_true(pacer_is_restarting(&p)); /* the head of the disk is not known */
+    assert_int_equal(submit_all(&p), 1);
+    pacer_completed(&p, 1);
+    pacer_follow(&p, 93, true);
+    pacer_follow(&p, 900, false);
+    pacer_follow(&p, 30, false);
+    pacer_follow(&p, 800, false);
+    assert_false(pacer_is_restarting(&p));
+    pacer_follow(&p, 150, true);
+    assert_true(pacer_is_restarting(&p));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +117,7 @@ int main(void)
             cmocka_unit_test(a_narrower_window_waits_for_what_is_in_flight),
             cmocka_unit_test(a_sweep_begins_with_one_request),
             cmocka_unit_test(requests_before_the_restart_end_first),
+            cmocka_unit_test(the_head_is_followed_between_sweeps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
