@@ -183,11 +183,14 @@ void survey_range(Worker *w, const Operation *op)
         release_file(x, index);
 }
 
-/* Returns the size of the chunks of a range. Next to an application, a larger chunk of metadata of
- * which parts are in memory would become several requests at once, which a disk reads downwards. */
-static uint64_t largest_chunk(const Replay *x, const MountedVolume *m)
+/* Returns the largest size of the next chunk of a range. Next to an application, a larger chunk of
+ * metadata of which parts are in memory would become several requests at once, which a disk reads
+ * downwards. */
+static uint64_t largest_chunk(const Worker *w, const MountedVolume *m)
 {
-    return x->leg == LEG_METADATA ? (uint64_t)sysconf(_SC_PAGESIZE) : m->chunk_bytes;
+    if (w->replay->leg == LEG_METADATA)
+        return (uint64_t)sysconf(_SC_PAGESIZE);
+    return pacer_begins_sweep(&w->pacer) ? MIN(m->chunk_bytes, PACER_FIRST_BYTES) : m->chunk_bytes;
 }
 
 void execute_range(Worker *w, const Operation *op)
@@ -197,7 +200,6 @@ void execute_range(Worker *w, const Operation *op)
     bool metadata = op->kind == OPERATION_METADATA;
     uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(x->pack->data[op->index].file);
     uint64_t offset, length, at, resident = 0;
-    uint64_t chunk_bytes = largest_chunk(x, m);
     int r = 0;
 
     follow_head(w, op);
@@ -215,7 +217,7 @@ void execute_range(Worker *w, const Operation *op)
         Chunk c = {
                 .fd = m->device_fd,
                 .file = index,
-                .length = (uint32_t)MIN(length - at, chunk_bytes),
+                .length = (uint32_t)MIN(length - at, largest_chunk(w, m)),
                 .offset = offset + at,
         };
 

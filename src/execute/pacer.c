@@ -37,6 +37,11 @@ bool pacer_is_restarting(const Pacer *p)
     return p->allowed_requests < p->window_requests;
 }
 
+bool pacer_begins_sweep(const Pacer *p)
+{
+    return pacer_is_restarting(p) && p->in_flight_requests == p->n_before;
+}
+
 bool pacer_may_submit(const Pacer *p, uint64_t bytes)
 {
     if (p->in_flight_requests == 0)

@@ -36,6 +36,13 @@ void pacer_follow(Pacer *p, uint64_t place, bool sweeps);
 /* Returns true from the beginning of a sweep until its first request is completed. */
 bool pacer_is_restarting(const Pacer *p);
 
+/* The largest size of the first request of a sweep. The kernel divides a larger one, and the disk
+ * may begin with its last part. */
+#define PACER_FIRST_BYTES (UINT64_C(128) * 1024)
+
+/* Returns true if the next request is the first one of a sweep. */
+bool pacer_begins_sweep(const Pacer *p);
+
 /* Returns true if a request of `bytes` bytes may be submitted now. With nothing in flight any
  * request may be submitted, so that the worker never stops. */
 bool pacer_may_submit(const Pacer *p, uint64_t bytes);

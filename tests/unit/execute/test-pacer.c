@@ -90,6 +90,31 @@ static void requests_before_the_restart_end_first(void **state)
     assert_int_equal(submit_all(&p), 1);
 }
 
+static void only_one_request_is_the_first_of_a_sweep(void **state)
+{
+    Pacer p;
+
+    (void)state;
+    pacer_init(&p, 1000, 6);
+    assert_false(pacer_begins_sweep(&p));
+    pacer_submitted(&p, 1);
+    pacer_submitted(&p, 1);
+    pacer_restart(&p);
+    assert_true(pacer_begins_sweep(&p));
+    pacer_completed(&p, 1);
+    assert_true(pacer_begins_sweep(&p));
+    pacer_completed(&p, 1);
+    assert_true(pacer_begins_sweep(&p));
+    pacer_submitted(&p, 1);
+    assert_false(pacer_begins_sweep(&p));
+    pacer_completed(&p, 1);
+    assert_false(pacer_begins_sweep(&p));
+    /* With a window of one request, each request is alone, and none has to be short. */
+    pacer_init(&p, 1000, 1);
+    pacer_restart(&p);
+    assert_false(pacer_begins_sweep(&p));
+}
+
 /* A sweep ends, single ranges follow, and another sweep begins below the last of them. */
 static void the_head_is_followed_between_sweeps(void **state)
 {
@@ -117,6 +142,7 @@ int main(void)
             cmocka_unit_test(a_narrower_window_waits_for_what_is_in_flight),
             cmocka_unit_test(a_sweep_begins_with_one_request),
             cmocka_unit_test(requests_before_the_restart_end_first),
+            cmocka_unit_test(only_one_request_is_the_first_of_a_sweep),
             cmocka_unit_test(the_head_is_followed_between_sweeps),
     };
 
