@@ -4,6 +4,7 @@
 
 #include "plan/cost-model.h"
 #include "plan/order.h"
+#include "plan/passing.h"
 #include "plan/plan-cut.h"
 
 #include <string.h>
@@ -35,6 +36,9 @@ LocatedPlan *located_plan_free(LocatedPlan *p)
         free(p->files[i].maps);
         free(p->files[i].extents);
     }
+    for (size_t i = 0; p->passing && i < p->volumes->n; i++)
+        range_set_done(&p->passing[i]);
+    free(p->passing);
     free(p->files);
     free(p->metadata);
     free(p);
@@ -101,6 +105,9 @@ static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
         g->metadata[g->n_metadata++] = (PackContentMetadata){
                 m->offset, end - m->offset, m->probability, x->l->metadata[i].item};
     }
+    if (x->l->passing && !x->p->no_gaps)
+        x->s.gap_bytes += passing_join(&x->l->passing[volume], g->metadata, g->n_metadata, max_gap,
+                                       &x->cut.budget_bytes);
     return 0;
 }
 

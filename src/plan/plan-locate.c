@@ -474,22 +474,41 @@ static bool is_shared(const Locator *x, uint32_t volume, const DerivedMetadata *
     return false;
 }
 
+static bool has_files(const LocatedPlan *l, uint32_t volume)
+{
+    for (size_t i = 0; i < l->n_files; i++)
+        if (l->files[i].volume == volume)
+            return true;
+    return false;
+}
+
+static int add_derived(Locator *x, uint32_t volume, const DerivedMetadata *d)
+{
+    if (d->passing)
+        return d->range.offset + d->range.length > x->volumes->volumes[volume].size_bytes
+                       ? 0
+                       : range_set_insert(&x->l->passing[volume], d->range.offset, d->range.length);
+    x->l->metadata_derived = true;
+    return is_shared(x, volume, d) ? 0 : add_metadata(x, volume, d->range, d->item);
+}
+
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
         _cleanup_free_ DerivedMetadata *derived = NULL;
         size_t n = 0;
 
+        /* ext4 reads its block bitmaps soon after the mount, thus in a boot. */
+        if (x->derivers[i] && x->l->stage == STAGE_BOOT && has_files(x->l, i))
+            metadata_deriver_want_bitmaps(x->derivers[i]);
         /* A device that cannot be read has no ranges: opening the files reads their metadata. */
         if (x->derivers[i] &&
             disk_finish_metadata(volume_call_dev(&x->volumes->volumes[i]), TAKE_PTR(x->derivers[i]),
                                  &derived, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
-            if (!is_shared(x, i, &derived[k]) &&
-                add_metadata(x, i, derived[k].range, derived[k].item) < 0)
+            if (add_derived(x, i, &derived[k]) < 0)
                 return -ENOMEM;
-        x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }
     return make_disjoint(x);
 }
@@ -562,6 +581,9 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
         x.fds[i] = -EXDEV;
     x.l->stage = p->stage;
     x.l->volumes = volumes;
+    x.l->passing = calloc(volumes->n + 1, sizeof(RangeSet));
+    if (!x.l->passing)
+        return -ENOMEM;
 
     r = locate_volumes(&x, p);
     if (r < 0)

@@ -80,6 +80,8 @@ typedef struct LocatedPlan {
     size_t n_files, allocated_files;
     LocatedMetadata *metadata; /* sorted by volume, then offset; disjoint */
     size_t n_metadata, allocated_metadata;
+    RangeSet *passing; /* per volume: metadata that is read where the sweep passes it
+                          (plan/passing.h) */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
     bool metadata_derived; /* at least one volume's metadata was derived, and is not from the model
                             */

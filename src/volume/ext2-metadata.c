@@ -232,13 +232,21 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
     return translate(e);
 }
 
-static int block_bitmaps(Ext2Metadata *m, RangeSet *s)
+static int block_bitmaps(Ext2Metadata *m, bool written_only, RangeSet *s)
 {
+    ext2_filsys fs = m->fs;
     int r = 0;
 
-    for (dgrp_t g = 0; r >= 0 && g < m->fs->group_desc_count; g++)
-        r = add_blocks(m, s, ext2fs_block_bitmap_loc(m->fs, g), 1);
+    for (dgrp_t g = 0; r >= 0 && g < fs->group_desc_count; g++)
+        if (!written_only || !ext2fs_has_group_desc_csum(fs) ||
+            !ext2fs_bg_flags_test(fs, g, EXT2_BG_BLOCK_UNINIT))
+            r = add_blocks(m, s, ext2fs_block_bitmap_loc(fs, g), 1);
     return r;
+}
+
+int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges)
+{
+    return block_bitmaps(m, true, ranges);
 }
 
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret)
@@ -270,6 +278,6 @@ int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *re
                 return r;
         }
     }
-    r = block_bitmaps(m, &bitmaps);
+    r = block_bitmaps(m, false, &bitmaps);
     return r < 0 ? r : range_set_subtract(&kept, &bitmaps, ret);
 }

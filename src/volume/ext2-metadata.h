@@ -30,6 +30,10 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * Returns 0, -ENOENT (no such inode, or deleted), or another negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
+/* Adds to `ranges` the block bitmaps of all groups of blocks, except those that were never written:
+ * ext4 does not read these. Returns 0 or -ENOMEM. */
+int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges);
+
 /* Sets *ret to the part of `resident` (byte ranges of the device) that can be metadata which a
  * process used. Two kinds of blocks are left out:
  * - blocks that are free in the block bitmap: the filesystem does not read them, so a process has

@@ -26,6 +26,7 @@ struct MetadataDeriver {
     Volume v; /* only what opening the volume needs */
     int volume_fd;
     bool ext, btrfs, xfs;
+    bool bitmaps; /* metadata_deriver_want_bitmaps() */
     Needed *needed;
     Parent *parents;
     NeededName *names; /* btrfs only */
@@ -196,6 +197,11 @@ int metadata_deriver_note_data(MetadataDeriver *d, uint64_t inode, const Predict
     return 0;
 }
 
+void metadata_deriver_want_bitmaps(MetadataDeriver *d)
+{
+    d->bitmaps = d->ext;
+}
+
 static int compare_inodes(Needed *a, Needed *b)
 {
     return a->inode < b->inode ? -1 : a->inode > b->inode;
@@ -269,22 +275,30 @@ static int derive_ext2_blocks(MetadataDeriver *d, DerivedMetadata **ret, size_t 
     _cleanup_free_ PredictedRange *blocks = NULL;
     DerivedMetadata *derived;
     Ext2Metadata *m = NULL;
+    _cleanup_range_set_ RangeSet bitmaps = {0};
     size_t n = 0;
     int r = ext2_metadata_open_volume(&d->v, &m);
 
     if (r >= 0)
         r = collect_blocks(d, m, &blocks, &n);
+    if (r >= 0 && d->bitmaps)
+        r = ext2_metadata_block_bitmaps(m, &bitmaps);
     ext2_metadata_free(m);
     if (r < 0)
         return r;
     n = merge_blocks(blocks, n);
-    derived = calloc(n + 1, sizeof(DerivedMetadata));
+    derived = calloc(n + bitmaps.n + 1, sizeof(DerivedMetadata));
     if (!derived)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         derived[i].range = blocks[i];
+    for (size_t i = 0; i < bitmaps.n; i++)
+        derived[n + i] = (DerivedMetadata){
+                .range = {bitmaps.ranges[i].offset, bitmaps.ranges[i].length, 1},
+                .passing = true,
+        };
     *ret = derived;
-    *ret_n = n;
+    *ret_n = n + bitmaps.n;
     return 0;
 }
 
@@ -300,7 +314,7 @@ int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *r
             .n_data = d->n_data,
     };
 
-    if (!d->needed) {
+    if (!d->needed && !d->bitmaps) {
         *ret = NULL;
         *ret_n = 0;
         return 0;

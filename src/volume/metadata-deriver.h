@@ -21,7 +21,8 @@
 typedef struct DerivedMetadata {
     PredictedRange range; /* of the block device */
     MetadataItem item;
-    bool shared; /* all subvolumes of the filesystem use it */
+    bool shared;  /* all subvolumes of the filesystem use it */
+    bool passing; /* no process waits for it; see metadata_deriver_want_bitmaps() */
 } DerivedMetadata;
 
 typedef struct MetadataDeriver MetadataDeriver;
@@ -50,9 +51,15 @@ int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f);
 int metadata_deriver_note_data(MetadataDeriver *d, uint64_t inode, const PredictedRange *range,
                                uint64_t place);
 
+/* Asks for the block bitmaps, too, if the filesystem is ext2, ext3 or ext4. ext4 itself reads all
+ * of them soon after the mount (since Linux 5.8), and no process waits for them. Reading them is
+ * therefore worthwhile only where a sweep passes them. */
+void metadata_deriver_want_bitmaps(MetadataDeriver *d);
+
 /* Finds the ranges. *ret is an array of *ret_n disjoint ranges of the block device, sorted by
- * offset. The caller frees it. A file that was deleted since it was noted has no ranges. Returns 0
- * (with no ranges if nothing was noted), -ENOMEM, -EOPNOTSUPP (another filesystem), or the error of
+ * offset. The block bitmaps come after the other ranges. The caller frees the array. A file that
+ * was deleted since it was noted has no ranges. Returns 0 (with no ranges if nothing was noted or
+ * asked for), -ENOMEM, -EOPNOTSUPP (another filesystem), or the error of
  * ext2_metadata_open_volume() or btrfs_trees_open_volume(). On failure *ret and *ret_n are
  * untouched. */
 int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *ret_n);

@@ -12,6 +12,7 @@
  *
  *     --budget=BYTES, --least=PROBABILITY, --class=CLASS, --output=PACK
  *     --uid=UID    the user whose files the plan may contain (default: only files of root)
+ *     --boot       plan the boot (default: a login)
  *     --brief      only the summary, with the CPU time of locating, compiling and writing
  */
 
@@ -71,7 +72,7 @@ static void add_line(Prediction *p, char *line, size_t *allocated_maps)
     f->probability = MAX(f->probability, probability);
 }
 
-static Prediction *read_prediction(void)
+static Prediction *read_prediction(Stage stage)
 {
     Prediction *p = calloc(1, sizeof(*p));
     size_t size = 0, allocated_maps = 0;
@@ -79,7 +80,7 @@ static Prediction *read_prediction(void)
 
     if (!p)
         errx(1, "out of memory");
-    p->stage = STAGE_LOGIN;
+    p->stage = stage;
     while (getline(&line, &size, stdin) > 0)
         add_line(p, line, &allocated_maps);
     free(line);
@@ -171,13 +172,11 @@ static json_object *print_summary(const PlanSummary *s, const LocatedPlan *l, us
 
 int main(int argc, char *argv[])
 {
-    static const struct option options[] = {{"budget", required_argument, NULL, 'b'},
-                                            {"least", required_argument, NULL, 'l'},
-                                            {"class", required_argument, NULL, 'c'},
-                                            {"uid", required_argument, NULL, 'u'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"brief", no_argument, NULL, 'q'},
-                                            {0}};
+    static const struct option options[] = {
+            {"budget", required_argument, NULL, 'b'}, {"least", required_argument, NULL, 'l'},
+            {"class", required_argument, NULL, 'c'},  {"uid", required_argument, NULL, 'u'},
+            {"output", required_argument, NULL, 'o'}, {"boot", no_argument, NULL, 's'},
+            {"brief", no_argument, NULL, 'q'},        {0}};
     PlanParameters p = {.policy = POLICY_IDLE,
                         .budget_bytes = UINT64_MAX,
                         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
@@ -192,6 +191,7 @@ int main(int argc, char *argv[])
     const char *output = NULL;
     uint64_t uid = OWNERSHIP_ANYBODY;
     bool brief = false;
+    Stage stage = STAGE_LOGIN;
     PlanSummary s;
     usec_t cpu;
     size_t size;
@@ -208,13 +208,15 @@ int main(int argc, char *argv[])
             p.device_class = device_class_from_string(optarg);
         if (c == 'o')
             output = optarg;
+        if (c == 's')
+            stage = STAGE_BOOT;
         brief = brief || c == 'q';
         if (c == '?')
             return 2;
     }
     if (argc - optind != 1)
         errx(2, "which root?");
-    prediction = read_prediction();
+    prediction = read_prediction(stage);
     cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     r = volume_table_read(AT_FDCWD, argv[optind], &volumes);
     if (r >= 0)
