@@ -234,6 +234,9 @@ static void run_child(const EarlyOptions *o, int boot_fd)
 
     log_to_kernel();
     (void)setsid();
+    /* The disk has just read headstart-init. headstart-replay usually lies next to it. */
+    if (strcmp(o->root, "/") == 0)
+        own_file_read_ahead(o->replay);
     root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (early_forbidden(root_fd, run_fd, o->words))
