@@ -31,12 +31,14 @@ static ReplaySkip skip_of_errno(int error)
 
 bool opening_is_planned(const PackFile *f, const struct stat *st)
 {
+    /* Many programs replace their state by a new file, and read that in the next session. Any size
+     * is right: reading beyond the end of a shorter file reads nothing. */
+    if (le16toh(f->flags) & PACK_FILE_VOLATILE)
+        return true;
     if (st->st_ino != le64toh(f->inode))
         return false;
     if (le16toh(f->flags) & PACK_FILE_DIRECTORY)
         return true;
-    if (le16toh(f->flags) & PACK_FILE_VOLATILE)
-        return true; /* any size: reading beyond the end of a shorter file reads nothing */
     return (uint64_t)st->st_size == le64toh(f->size) && !opening_was_written(f, st) &&
            timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);
 }

@@ -135,8 +135,8 @@ typedef struct PackMetadata {
 
 typedef enum PackFileFlags {
     PACK_FILE_DIRECTORY = 1 << 0,
-    PACK_FILE_VOLATILE = 1 << 1, /* written in place (a journal, a database): its identity is the
-                                    inode alone */
+    PACK_FILE_VOLATILE = 1 << 1, /* written in every session, in place (a journal, a database) or as
+                                    a new file (saved state): its identity is the path alone */
     PACK_FILE_TOUCHED = 1 << 2,  /* the application itself touched the pages of its ranges */
     PACK_FILE_SYMLINK = 1 << 3,  /* a symbolic link: only its inode is read */
     PACK_FILE_FLAGS_ALL = (1 << 4) - 1,

@@ -173,6 +173,22 @@ append() {
     hs_attempts appended 0
 }
 
+@test "replay reads the new version of a file that programs write to, and of no other file" {
+    in_place hdd
+    head -c 40960 /dev/urandom >"$HS_MNT/new"
+    mv "$HS_MNT/new" "$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_attempts appended 0
+    make_pack --metadata --class=hdd
+    head -c 40960 /dev/urandom >"$HS_MNT/new"
+    mv "$HS_MNT/new" "$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_cold
+    "$HEADSTART_REPLAY" --wait --json "$PACK" >"$HS_TMP/result"
+    [ "$(jq .skipped.replaced "$HS_TMP/result")" -eq 1 ]
+    [ "$(resident "$HS_MNT/file")" -eq 0 ]
+}
+
 # --- what it reads ---------------------------------------------------------------------------------
 
 walk() {
