@@ -192,6 +192,15 @@ bool operations_sweep(const Pack *p, const VolumeFacts *facts, const Operation *
     return true;
 }
 
+/* Returns true if a sweep in physical order reads the data after those at the end of the device:
+ * they lie before the begin of the sweep, or their place is not known. */
+static bool is_before_sweep(const Pack *p, const Operation *o)
+{
+    uint64_t physical = le64toh(p->data[o->index].physical);
+
+    return physical == PACK_PHYSICAL_UNKNOWN || physical < pack_sweep_start(&p->volumes[o->volume]);
+}
+
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
     Keyed k = {
@@ -199,6 +208,8 @@ static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, c
 
     if (o->kind == OPERATION_OPEN)
         k.place = le64toh(p->files[o->index].inode);
+    else if (o->kind == OPERATION_DATA && order == REPLAY_ORDER_PHYSICAL)
+        k.urgency = is_before_sweep(p, o);
     else if (o->kind == OPERATION_DATA && order == REPLAY_ORDER_NEED)
         k.urgency = need_bin(p, p->data[o->index].need_msec);
     else if (o->kind == OPERATION_DATA && order == REPLAY_ORDER_LIKELY)

@@ -179,6 +179,13 @@ static void write_data(Writer *w, const PlacedRange *d, uint32_t first_file)
     };
 }
 
+static uint16_t sweep_start(const PackContentVolume *v)
+{
+    uint64_t unit = v->device_size / PACK_SWEEP_STARTS;
+
+    return unit == 0 ? 0 : (uint16_t)MIN(v->sweep_start / unit, (uint64_t)PACK_SWEEP_STARTS - 1);
+}
+
 static void write_volume(Writer *w, const PackContentVolume *v)
 {
     PackVolume *o = &w->volumes[w->n_volumes++];
@@ -190,6 +197,7 @@ static void write_volume(Writer *w, const PackContentVolume *v)
     o->fstype = write_string(w, v->fstype);
     o->mountpoint = write_string(w, v->mountpoint);
     o->device_class = (uint8_t)v->device_class;
+    o->sweep_start = htole16(sweep_start(v));
     o->flags = htole32(v->flags);
     o->first_metadata = htole32(w->n_metadata);
     o->n_metadata = htole32((uint32_t)v->n_metadata);

@@ -36,7 +36,8 @@ typedef struct PackContentVolume {
     char *fstype;
     char *mountpoint;
     DeviceClass device_class;
-    uint32_t flags; /* PackVolumeFlags */
+    uint32_t flags;       /* PackVolumeFlags */
+    uint64_t sweep_start; /* pack_sweep_start(); the pack has a place at it or shortly before it */
     PackContentMetadata *metadata;
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;

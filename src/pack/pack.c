@@ -200,7 +200,7 @@ static int check_volumes(Reader *x)
 
         if (le32toh(s->fstype) >= x->strings_size || le32toh(s->mountpoint) >= x->strings_size)
             return refuse(x, -EBADMSG, "a volume's string beyond the strings");
-        if (s->device_class >= _DEVICE_CLASS_MAX || !is_zero(s->reserved0, sizeof(s->reserved0)) ||
+        if (s->device_class >= _DEVICE_CLASS_MAX || s->reserved0 != 0 ||
             (le32toh(s->flags) & ~(uint32_t)PACK_VOLUME_FLAGS_ALL))
             return refuse(x, -EBADMSG, "unknown volume flags");
         if (le32toh(s->first_metadata) != metadata || le32toh(s->first_file) != files ||

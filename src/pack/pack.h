@@ -115,12 +115,22 @@ typedef struct PackVolume {
     le32_t mountpoint;    /* string offset; where the volume was mounted, below the root. If several
                              mounts serve the volume, replay prefers the one at this place. */
     uint8_t device_class; /* DeviceClass */
-    uint8_t reserved0[3];
-    le32_t flags; /* PackVolumeFlags */
+    uint8_t reserved0;
+    le16_t sweep_start; /* pack_sweep_start(); in units of PACK_SWEEP_STARTS to the device */
+    le32_t flags;       /* PackVolumeFlags */
     le32_t first_metadata, n_metadata;
     le32_t first_file, n_files;
     le32_t first_data, n_data;
 } PackVolume;
+
+#define PACK_SWEEP_STARTS 65536U
+
+/* Returns the place on the device where a sweep over the data begins, in bytes. The sweep reads the
+ * data from there on in physical order, and then the data before it. */
+static inline uint64_t pack_sweep_start(const PackVolume *v)
+{
+    return le64toh(v->device_size) / PACK_SWEEP_STARTS * le16toh(v->sweep_start);
+}
 
 typedef struct PackMetadata {
     le64_t offset; /* bytes on the block device */

@@ -86,8 +86,8 @@ static int metadata_in_memory(const Prediction *in_memory, const char *uuid, Ran
     return 0;
 }
 
-static int add_reads(Predictor *x, uint32_t device, const char *uuid, const PackContentVolume *g,
-                     const Prediction *in_memory)
+static int add_reads(Predictor *x, uint32_t device, uint32_t volume, const char *uuid,
+                     const PackContentVolume *g, const Prediction *in_memory)
 {
     _cleanup_range_set_ RangeSet have = {0};
 
@@ -101,6 +101,7 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
             continue;
         x->reads[x->n_reads++] = (StageRead){
                 .device = device,
+                .volume = volume,
                 .metadata = true,
                 .place = range.offset,
                 .length = bytes,
@@ -115,6 +116,7 @@ static int add_reads(Predictor *x, uint32_t device, const char *uuid, const Pack
             continue;
         x->reads[x->n_reads++] = (StageRead){
                 .device = device,
+                .volume = volume,
                 .place = g->data[k].physical,
                 .length = bytes,
                 .need = g->data[k].need,
@@ -143,7 +145,8 @@ static int predictor_make(const VolumeTable *t, const PlanParameters *p,
         const Volume *v = plan_volume_of(t, &c->volumes[i]);
 
         if (v)
-            CHECK(add_reads(&x, add_device(&x, v, p), v->uuid, &c->volumes[i], in_memory));
+            CHECK(add_reads(&x, add_device(&x, v, p), (uint32_t)i, v->uuid, &c->volumes[i],
+                            in_memory));
     }
     *ret = x;
     x = (Predictor){0};
@@ -170,12 +173,15 @@ static void store_prediction(PackContent *c, const StagePrediction *s, usec_t re
 static void set_order(PackContent *c, const StagePrediction *s)
 {
     c->hold_usec = c->bin_usec = 0;
+    for (size_t i = 0; i < c->n_volumes; i++)
+        c->volumes[i].sweep_start = 0;
     if (c->policy == POLICY_CONCURRENT)
         c->bin_usec = s->concurrent_bin > 0 ? s->concurrent_bin : USEC_INFINITY;
     else if (c->policy == POLICY_GATE && !s->gate_whole) {
         c->hold_usec = s->hold;
         c->bin_usec = s->gate_bin > 0 ? s->gate_bin : USEC_INFINITY;
-    }
+    } else if (c->policy == POLICY_GATE && s->sweep_start > 0)
+        c->volumes[s->sweep_volume].sweep_start = s->sweep_start;
 }
 
 /* Predicts the stage of the pack. The caller has set the facts of `f` that the pack does not have.

@@ -56,7 +56,17 @@ static void timeline_done(Timeline *m)
     free(m->resident);
 }
 
-static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t bin)
+/* Returns the number of the group to which data belong. Replay reads one group after the other. */
+static uint64_t group_of(const StageRead *r, const StageReplay *replay)
+{
+    usec_t turn = r->need - r->advance;
+
+    if (replay->bin == 0)
+        return r->volume == replay->sweep_volume && r->place < replay->sweep_start ? 2 : 1;
+    return turn == USEC_INFINITY ? UINT64_MAX : 1 + turn / replay->bin;
+}
+
+static int fill_stream(Timeline *m, uint32_t device, const StageReplay *replay)
 {
     Stream *s = &m->streams[device];
     _cleanup_free_ StageKeyed *keys = calloc(m->s->n + 1, sizeof(StageKeyed));
@@ -67,13 +77,10 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
         return -ENOMEM;
     for (size_t i = 0; i < m->s->n; i++) {
         const StageRead *r = &m->s->parts[i];
-        usec_t turn = r->need - r->advance;
-        uint64_t group = 0;
+        uint64_t group = r->metadata ? 0 : group_of(r, replay);
 
-        if (r->device != device || (metadata_only && !r->metadata))
+        if (r->device != device || (replay->metadata_only && !r->metadata))
             continue;
-        if (!r->metadata)
-            group = bin == 0 ? 1 : turn == USEC_INFINITY ? UINT64_MAX : 1 + turn / bin;
         s->n_metadata += r->metadata;
         s->left += r->length;
         keys[n++] = (StageKeyed){group, r->place, (uint32_t)i};
@@ -99,7 +106,7 @@ static double start_usec(const StageFacts *f)
            (double)(PROGRAM_BYTES + f->pack_bytes) / p->rate_bytes_per_usec;
 }
 
-static int timeline_make(Timeline *m, const StageSequence *s, bool metadata_only, usec_t bin)
+static int timeline_make(Timeline *m, const StageSequence *s, const StageReplay *replay)
 {
     const StageFacts *f = s->f;
     double begin = start_usec(f);
@@ -118,7 +125,7 @@ static int timeline_make(Timeline *m, const StageSequence *s, bool metadata_only
     for (uint32_t i = 0; r >= 0 && i < f->n_devices; i++) {
         stage_device_init(&m->devices[i], &f->devices[i]);
         m->streams[i].begin = m->streams[i].done = begin;
-        r = fill_stream(m, i, metadata_only, bin);
+        r = fill_stream(m, i, replay);
         m->streams[i].last = begin;
         if (m->streams[i].n_metadata == 0 || f->opens_first)
             m->streams[i].last += (double)f->n_opens * OPEN_USEC;
@@ -292,11 +299,12 @@ static double play_reader(Timeline *m, double now)
     return now + s->think[s->n];
 }
 
-int stage_play(const StageSequence *s, bool metadata_only, usec_t bin, usec_t hold,
-               usec_t *ret_usec, usec_t *ret_hold)
+int stage_play(const StageSequence *s, const StageReplay *replay, usec_t *ret_usec,
+               usec_t *ret_hold)
 {
     _cleanup_(timeline_done) Timeline m;
-    int r = timeline_make(&m, s, metadata_only, bin);
+    const usec_t hold = replay->hold;
+    int r = timeline_make(&m, s, replay);
     double begin = start_usec(s->f);
 
     if (r < 0)

@@ -57,9 +57,16 @@ double stage_read_cold(StageDeviceState *d, double at, const StageRead *r);
 /* Returns the time of the stage without replay, or -1 if memory runs out. */
 double stage_cold_usec(const StageSequence *s);
 
-/* Computes the stage's time if replay reads everything (`metadata_only`: only metadata) in bins of
- * width `bin` (0: in the order of place) and holds the stage for `hold`; USEC_INFINITY holds it
- * until everything is requested. *ret_hold (may be NULL) is the time for which the stage is held.
- * Returns 0 or -ENOMEM; nothing is stored on failure. */
-int stage_play(const StageSequence *s, bool metadata_only, usec_t bin, usec_t hold,
-               usec_t *ret_usec, usec_t *ret_hold);
+/* How replay reads. */
+typedef struct StageReplay {
+    bool metadata_only;
+    usec_t bin;  /* width of a bin of first use; 0: in the order of place */
+    usec_t hold; /* how long the stage is held; USEC_INFINITY: until everything is requested */
+    uint32_t sweep_volume; /* in the order of place, the data of this volume that lie before */
+    uint64_t sweep_start;  /* `sweep_start` come last */
+} StageReplay;
+
+/* Computes the stage's time with that replay. *ret_hold (may be NULL) is the time for which the
+ * stage is held. Returns 0 or -ENOMEM; nothing is stored on failure. */
+int stage_play(const StageSequence *s, const StageReplay *replay, usec_t *ret_usec,
+               usec_t *ret_hold);

@@ -33,13 +33,78 @@ static int predict_concurrent(const StageSequence *s, StagePrediction *p)
 {
     for (size_t i = 0; i < ELEMENTSOF(bins); i += stride_of(s)) {
         usec_t t = 0;
-        int r = stage_play(s, false, bins[i], 0, &t, NULL);
+        int r = stage_play(s, &(StageReplay){.bin = bins[i]}, &t, NULL);
 
         if (r < 0)
             return r;
         if (t < p->usec[POLICY_CONCURRENT]) {
             p->usec[POLICY_CONCURRENT] = t;
             p->concurrent_bin = bins[i];
+        }
+    }
+    return 0;
+}
+
+/* The places at which a sweep may begin divide its data into so many parts. */
+#define SWEEP_STARTS 24U
+
+static int compare_places(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Returns the volume with most data. */
+static uint32_t main_volume(const StageSequence *s)
+{
+    uint32_t best = 0, n = 0;
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n = MAX(n, s->parts[i].volume + 1);
+    for (uint32_t v = 0; v < n; v++) {
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < s->n; i++)
+            bytes += s->parts[i].volume == v && !s->parts[i].metadata ? s->parts[i].length : 0;
+        if (bytes > most) {
+            most = bytes;
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* Chooses where the whole sweep of `gate` begins. It has to gain more than 1 % to begin elsewhere
+ * than at the first data. `p` has the time of the sweep that begins there, and *hold its hold. */
+static int turn_sweep(const StageSequence *s, StagePrediction *p, usec_t *hold)
+{
+    _cleanup_free_ uint64_t *places = calloc(s->n + 1, sizeof(*places));
+    usec_t least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 100;
+    StageReplay replay = {.hold = USEC_INFINITY, .sweep_volume = main_volume(s)};
+    size_t n = 0;
+
+    if (!places)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->parts[i].metadata && s->parts[i].volume == replay.sweep_volume &&
+            s->parts[i].place != PHYSICAL_UNKNOWN)
+            places[n++] = s->parts[i].place;
+    qsort(places, n, sizeof(*places), compare_places);
+    for (size_t i = 1; i < SWEEP_STARTS && n >= SWEEP_STARTS; i += stride_of(s)) {
+        usec_t t, held;
+        int r;
+
+        replay.sweep_start = places[n * i / SWEEP_STARTS];
+        r = stage_play(s, &replay, &t, &held);
+        if (r < 0)
+            return r;
+        if (t < least && held <= s->f->deadline) {
+            p->usec[POLICY_GATE] = least = t;
+            p->sweep_volume = replay.sweep_volume;
+            p->sweep_start = replay.sweep_start;
+            *hold = held;
         }
     }
     return 0;
@@ -52,8 +117,10 @@ static int predict_concurrent(const StageSequence *s, StagePrediction *p)
 static int predict_gate(const StageSequence *s, StagePrediction *p)
 {
     usec_t whole = 0, least = USEC_INFINITY;
-    int r = stage_play(s, false, 0, USEC_INFINITY, &p->usec[POLICY_GATE], &whole);
+    int r = stage_play(s, &(StageReplay){.hold = USEC_INFINITY}, &p->usec[POLICY_GATE], &whole);
 
+    if (r >= 0 && seeks(s->f))
+        r = turn_sweep(s, p, &whole);
     if (r < 0)
         return r;
     p->hold = whole;
@@ -68,7 +135,7 @@ static int predict_gate(const StageSequence *s, StagePrediction *p)
         for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k += stride_of(s)) {
             usec_t hold = whole * holds_percent[k] / 100, t = USEC_INFINITY;
 
-            r = stage_play(s, false, bins[i], hold, &t, NULL);
+            r = stage_play(s, &(StageReplay){.bin = bins[i], .hold = hold}, &t, NULL);
             if (r >= 0 && t < least && hold <= s->f->deadline) {
                 p->usec[POLICY_GATE] = least = t;
                 p->hold = hold;
@@ -91,9 +158,10 @@ static int predict_start(const StageSequence *s, StagePrediction *p)
     int r;
 
     p->concurrent_bin = MAX(s->f->bin, bins[0]);
-    r = stage_play(s, false, p->concurrent_bin, 0, &p->usec[POLICY_CONCURRENT], NULL);
+    r = stage_play(s, &(StageReplay){.bin = p->concurrent_bin}, &p->usec[POLICY_CONCURRENT], NULL);
     if (r >= 0 && seeks(s->f))
-        r = stage_play(s, false, p->concurrent_bin, USEC_INFINITY, &held, NULL);
+        r = stage_play(s, &(StageReplay){.bin = p->concurrent_bin, .hold = USEC_INFINITY}, &held,
+                       NULL);
     p->usec[POLICY_CONCURRENT] = MIN(p->usec[POLICY_CONCURRENT], held);
     return r;
 }
@@ -171,7 +239,7 @@ int stage_time_predict(const StageFacts *f, StagePrediction *ret)
     else if (f->waits)
         p.usec[POLICY_IDLE] = (usec_t)s.warm;
     else {
-        r = stage_play(&s, true, 0, 0, &p.usec[POLICY_METADATA], NULL);
+        r = stage_play(&s, &(StageReplay){.metadata_only = true}, &p.usec[POLICY_METADATA], NULL);
         if (r >= 0)
             r = predict_concurrent(&s, &p);
         if (r >= 0)

@@ -18,7 +18,8 @@
  * bin in the order of place (StageRead.advance: data come along with an earlier bin). The reader
  * begins after `hold`, or earlier if replay has submitted its last request by then. At that moment
  * a window of requests is still in flight (device_engine_of_class()). From then on the window is
- * that for a stage next to replay. */
+ * that for a stage next to replay. On a disk that seeks, a whole sweep begins at the place of which
+ * the window that is in flight at the end has what the stage needs last. */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"
@@ -34,6 +35,7 @@ typedef struct StageDevice {
 /* A range that the pack contains, or the part of it that is not in memory. */
 typedef struct StageRead {
     uint32_t device; /* index into StageFacts.devices */
+    uint32_t volume; /* of the pack */
     bool metadata;
     uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: the place is not known */
     usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
@@ -65,6 +67,9 @@ typedef struct StagePrediction {
     usec_t usec[_POLICY_MAX]; /* predicted time of the stage; USEC_INFINITY: not predicted */
     usec_t hold;              /* of `gate`: how long the stage is held */
     bool gate_whole;          /* of `gate`: the stage is held until replay has requested all */
+    uint32_t sweep_volume;    /* with gate_whole: the sweep over the data of this volume begins at
+                                 the place `sweep_start`, and ends with the data before it */
+    uint64_t sweep_start;
     usec_t concurrent_bin, gate_bin; /* width of a bin of first use; 0: order of place */
     Policy best;
     PolicyReason reason;

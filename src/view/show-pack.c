@@ -216,6 +216,7 @@ static Table *volume_table(const Pack *p, bool whole)
             {NULL, "uuid", CELL_STRING},
             {NULL, "subvolume_id", CELL_COUNT},
             {NULL, "device_size", CELL_BYTES},
+            {NULL, "sweep_start", CELL_COUNT},
             {NULL, "seeks_slowly", CELL_BOOLEAN},
             {NULL, "rotational", CELL_BOOLEAN},
             {NULL, "physical", CELL_BOOLEAN},
@@ -237,10 +238,11 @@ static Table *volume_table(const Pack *p, bool whole)
                   device_class_to_string(v->device_class), metadata_bytes(p, v),
                   (uint64_t)le32toh(v->n_metadata), (uint64_t)le32toh(v->n_files), data_bytes(p, v),
                   (uint64_t)le32toh(v->n_data), uuid, le64toh(v->subvolume_id),
-                  le64toh(v->device_size), (flags & PACK_VOLUME_SEEKS_SLOWLY) != 0,
-                  (flags & PACK_VOLUME_ROTATIONAL) != 0, (flags & PACK_VOLUME_PHYSICAL) != 0,
-                  (flags & PACK_VOLUME_TOUCH_ENTRIES) != 0, whole ? metadata_table(p, v) : NULL,
-                  whole ? file_table(p, i) : NULL, whole ? data_table(p, v) : NULL);
+                  le64toh(v->device_size), pack_sweep_start(v),
+                  (flags & PACK_VOLUME_SEEKS_SLOWLY) != 0, (flags & PACK_VOLUME_ROTATIONAL) != 0,
+                  (flags & PACK_VOLUME_PHYSICAL) != 0, (flags & PACK_VOLUME_TOUCH_ENTRIES) != 0,
+                  whole ? metadata_table(p, v) : NULL, whole ? file_table(p, i) : NULL,
+                  whole ? data_table(p, v) : NULL);
     }
     return t;
 }

@@ -144,6 +144,7 @@ plan() {
     chmod 0700 "$HS_STATE"
     mkdir -p "$HS_TMP/root/proc"
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    touch -d @1793000000 "$HS_MNT/usr/share/lib.so" # it does not count as a file that programs write
     plan --quiet
     run -0 hs status --json=short
     jq -e '.users == [] and .n_further_users == 0' <<<"$output"

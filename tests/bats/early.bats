@@ -427,9 +427,9 @@ for _ in range(3):
     logged 1
 }
 
-# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments. /run is empty, or
-# (`present`) contains the directory that an initrd leaves. A script that replaces the real init
-# prints its arguments and the content of this directory.
+# as_pid_1 absent|present [PREFIX…]: runs headstart-init as PID 1 with two arguments, by the command
+# PREFIX. /run is empty, or (`present`) contains the directory that an initrd leaves. A script that
+# replaces the real init prints its arguments and the content of this directory.
 as_pid_1() {
     [ -e /sbin/init ] || skip "needs the command init"
     printf '#!/bin/sh\necho "init $* as PID $$:" $(ls -A /run/headstart)\n' >"$HS_TMP/init"
@@ -439,7 +439,9 @@ as_pid_1() {
         mount -t tmpfs none /run
         [ "$0" = absent ] || mkdir /run/headstart
         mount --bind "$1" "$(readlink -f /sbin/init)"
-        exec unshare --pid --fork --mount-proc "$2" some word' "$1" "$HS_TMP/init" "$HEADSTART_INIT" 3>&-
+        init=$2
+        shift 2
+        exec "$@" unshare --pid --fork --mount-proc "$init" some word' "$1" "$HS_TMP/init" "$HEADSTART_INIT" "${@:2}" 3>&-
 }
 
 @test "headstart-init as PID 1 starts the recording and executes the real init; after an initrd it only executes the init" {
@@ -448,6 +450,15 @@ as_pid_1() {
     [ "$output" = "init some word as PID 1: early-usec handover" ]
     run -0 as_pid_1 present
     [ "$output" = "init some word as PID 1:" ]
+}
+
+@test "headstart-init as PID 1 requests headstart-replay before it looks at the conditions" {
+    need_root
+    need_strace
+    run -0 as_pid_1 absent env ASAN_OPTIONS=detect_leaks=0 strace -f -o "$HS_TMP/strace" -e trace=openat,openat2
+    run -0 grep -oE '"[^"]*/(headstart-replay|disabled)"' "$HS_TMP/strace"
+    [[ ${lines[0]} == */headstart-replay\" ]]
+    [[ ${lines[1]} == */disabled\" ]]
 }
 
 @test "the first programs request their whole files before libc starts" {

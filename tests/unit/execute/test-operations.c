@@ -37,6 +37,7 @@ typedef struct Given {
     size_t n_files;
     PlacedRange data[8];
     size_t n_data;
+    uint64_t sweep_start;
 } Given;
 
 static void *made;
@@ -64,6 +65,7 @@ static Pack make(const Given *given, size_t n)
                 .n_files = given[i].n_files,
                 .data = (PlacedRange *)given[i].data,
                 .n_data = given[i].n_data,
+                .sweep_start = given[i].sweep_start,
         };
     free(made);
     made = NULL;
@@ -152,6 +154,29 @@ static void test_policies(void **state _unused_)
     expect_order(&p, here, POLICY_GATE, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
     /* The data is needed after 100, 200 and 300 ms, and at an unknown time. */
     expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 d1 d3 d0 d2 o0 o1 o2");
+}
+
+static void test_sweep_start(void **state _unused_)
+{
+    Given turned[2] = {one, one};
+    Pack p;
+
+    /* A place is a 65536th part of the device: 16384 bytes. */
+    turned[0].data[0].physical = turned[1].data[0].physical = 10 * 16384;
+    turned[0].data[1].physical = turned[1].data[1].physical = 20 * 16384 - 1;
+    turned[0].data[2].physical = turned[1].data[2].physical = 20 * 16384;
+    turned[0].sweep_start = 20 * 16384 + 5;
+    p = make(turned, 1);
+    assert_int_equal(pack_sweep_start(&p.volumes[0]), 20 * 16384);
+    expect_order(&p, here, POLICY_GATE, "m0 m1 d2 d0 d1 d3 o0 o1 o2");
+    /* The order by need does not change. */
+    expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 d1 d3 d0 d2 o0 o1 o2");
+    /* The second volume lies on the same disk, and its sweep begins with its first data. */
+    p = make(turned, 2);
+    expect_order(&p, here, POLICY_GATE, "m0 m2 m1 m3 d4 d5 d2 d6 d0 d1 d3 d7 o0 o1 o2 o3 o4 o5");
+    turned[0].sweep_start = UINT64_MAX;
+    p = make(turned, 1);
+    expect_order(&p, here, POLICY_GATE, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
 }
 
 static void test_hurry(void **state _unused_)
@@ -731,6 +756,7 @@ int main(void)
             cmocka_unit_test_teardown(test_subtract, drop),
             cmocka_unit_test_teardown(test_subtract_with_openers, drop),
             cmocka_unit_test_teardown(test_subtract_other_volume, drop),
+            cmocka_unit_test_teardown(test_sweep_start, drop),
             cmocka_unit_test_teardown(test_hurry, drop),
             cmocka_unit_test_teardown(test_metadata_by_opening, drop),
             cmocka_unit_test_teardown(test_items, drop),

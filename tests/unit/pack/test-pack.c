@@ -120,6 +120,22 @@ static void what_was_written_is_read(void **state)
     assert_true(le64toh(p.data[2].physical) == PHYSICAL_UNKNOWN);
 }
 
+static void the_begin_of_a_sweep_is_kept_roughly(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    size_t size;
+    Pack p;
+
+    fixture(&f);
+    f.volumes[0].sweep_start = (1 << 20) + 31; /* a unit of this device is 32 bytes */
+    f.volumes[1].sweep_start = UINT64_MAX;
+    size = write_fixture(&f, &buf);
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+    assert_int_equal(pack_sweep_start(&p.volumes[0]), 1 << 20);
+    assert_int_equal(pack_sweep_start(&p.volumes[1]), (1 << 20) - 16);
+}
+
 /* Each machine writes the same bytes, whatever its byte order and page size, so that each can read
  * the packs of the others. tests/cross compares the file that $HEADSTART_TEST_PACK names. */
 static void the_bytes_do_not_depend_on_the_machine(void **state)
@@ -265,7 +281,7 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.volumes[0].mountpoint = p.header->strings_size);
     REFUSED(-EBADMSG, p.volumes[0].device_class = _DEVICE_CLASS_MAX);
     REFUSED(-EBADMSG, p.volumes[0].flags = htole32(1U << 31));
-    REFUSED(-EBADMSG, p.volumes[1].reserved0[2] = 1);
+    REFUSED(-EBADMSG, p.volumes[1].reserved0 = 1);
 
     REFUSED(-EBADMSG, p.metadata[0].length = htole64(0));
     REFUSED(-EBADMSG, p.metadata[0].length = htole64(UINT64_MAX));
@@ -406,6 +422,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_was_written_is_read),
+            cmocka_unit_test(the_begin_of_a_sweep_is_kept_roughly),
             cmocka_unit_test(the_bytes_do_not_depend_on_the_machine),
             cmocka_unit_test(an_empty_pack_is_a_pack),
             cmocka_unit_test(every_single_byte_corruption_is_refused),

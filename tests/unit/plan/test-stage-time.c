@@ -22,7 +22,9 @@ static int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t b
     _cleanup_(stage_sequence_done) StageSequence s = {0};
     int r = stage_sequence_make(f, &s);
 
-    return r < 0 ? r : stage_play(&s, metadata_only, bin, hold, ret_usec, ret_hold);
+    return r < 0 ? r
+                 : stage_play(&s, &(StageReplay){metadata_only, bin, hold, 0, 0}, ret_usec,
+                              ret_hold);
 }
 
 #define MB   UINT64_C(1000000)
@@ -272,6 +274,40 @@ static void a_slow_disk_is_swept(void **state)
     assert_true(predict(&x).best != POLICY_GATE);
 }
 
+/* The stage needs first what lies last on the disk. A sweep that ends there would let it wait. */
+static void a_sweep_ends_with_what_is_needed_last(void **state)
+{
+    const DeviceProfile *hdd = device_profile_of_class(DEVICE_CLASS_HDD);
+    const DeviceEngine engine = {.window_bytes = 5 * MB, .window_requests = 100};
+    usec_t straight;
+    StagePrediction p;
+    Example x;
+
+    example(&x, hdd, 400, 100000, 8400 * MSEC, 7400 * MSEC);
+    x.device.engine = &engine;
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].place = (i + 300) % 400 * 2 * MB;
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &straight, NULL), 0);
+    p = predict(&x);
+    assert_true(p.gate_whole && p.sweep_volume == 0);
+    /* 50 requests are in flight at the end. At least 25 of them are for the first 50 MB, which are
+     * needed later than the rest of the 50. */
+    assert_in_range(p.sweep_start, 50 * MB, 600 * MB);
+    assert_true(p.usec[POLICY_GATE] < straight - straight / 100);
+    /* The other volume of the disk has most data. */
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].volume = i % 10 != 0;
+    p = predict(&x);
+    assert_true(p.sweep_volume == 1 && p.sweep_start > 0);
+    /* What is needed first lies first. */
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].place = i * 2 * MB;
+    assert_int_equal(predict(&x).sweep_start, 0);
+    /* A disk that does not seek reads in any order equally fast. */
+    example(&x, &flash, 400, 100000, 8400 * MSEC, 7400 * MSEC);
+    assert_int_equal(predict(&x).sweep_start, 0);
+}
+
 /* On a slow disk `gate` is chosen although `concurrent` is predicted to be up to a third faster. */
 static void a_slow_disk_is_swept_in_doubt(void **state)
 {
@@ -456,6 +492,7 @@ int main(void)
             cmocka_unit_test(metadata_gains_its_share),
             cmocka_unit_test(a_slow_disk_is_swept),
             cmocka_unit_test(a_slow_disk_is_swept_in_doubt),
+            cmocka_unit_test(a_sweep_ends_with_what_is_needed_last),
             cmocka_unit_test(a_login_is_read_before),
             cmocka_unit_test(an_unmeasured_stage_is_replayed),
             cmocka_unit_test(reads_of_unknown_place_and_need),
