@@ -258,6 +258,7 @@ metadata() {
     hs export --quiet --output="$HS_MNT$(hs_data_dir)/default.model"
     rm -r "$HS_STATE"/*
     run -1 --separate-stderr hs refresh
+    touch -d @1000000000 "$HS_MNT/usr/bin/app" # it does not count as a file that programs write
     hs plan --quiet
     new /usr/bin/app 40000
     run ! nothing_skipped
