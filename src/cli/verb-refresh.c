@@ -160,7 +160,7 @@ static bool has_changed(const Planned *p, const struct stat *st)
 {
     if (p->inode != st->st_ino)
         return true;
-    /* A directory, or a file that is written in place, is unchanged while its inode is the same. */
+    /* A directory, or a volatile file, is in the same place while its inode is the same. */
     if (p->volatile_content)
         return false;
     return p->size != (uint64_t)st->st_size || p->mtime_nsec != timespec_nsec(&st->st_mtim) ||

@@ -57,6 +57,14 @@ static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
     return hole > 0 ? (uint64_t)hole : 0;
 }
 
+/* Returns true if data after the planned range, which ends at `end`, may be new ones of the same
+ * kind. A new version of a file has them only if the range reached the end of the old one. */
+static bool may_be_appended(const PackFile *f, const struct stat *st, uint64_t end)
+{
+    return opening_was_written(f, st) &&
+           (st->st_ino == le64toh(f->inode) || end >= le64toh(f->size));
+}
+
 /* Returns how many bytes after the file's range that ends at `end` are read as well. Only the last
  * range of a volatile file has such bytes, and only if the file was written to after the plan: of a
  * journal that is archived by now, no program reads more than before. */
@@ -75,7 +83,7 @@ static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, u
     fd = acquire_file(w, op, index);
     if (fd < 0)
         return 0;
-    if (fstat(fd, &st) >= 0 && opening_was_written(f, &st))
+    if (fstat(fd, &st) >= 0 && may_be_appended(f, &st, end))
         data_end = find_data_end(fd, end, end + most);
     release_file(x, index);
     bytes = operation_appended_bytes(end, data_end, most);
@@ -306,6 +314,8 @@ void execute_run(Worker *w, const Operation *operations, size_t n)
     int r = -ENODATA;
 
     follow_head(w, &operations[0]);
+    for (; n > 1 && pacer_begins_sweep(&w->pacer); n--)
+        execute_range(w, operations++); /* a run would be longer than the first request may be */
     for (size_t i = 0; i < n; i++) {
         uint32_t file = le32toh(x->pack->data[operations[i].index].file);
         Chunk c = {.file = file};

@@ -29,8 +29,17 @@ static ReplaySkip skip_of_errno(int error)
     }
 }
 
+static mode_t planned_type(const PackFile *f)
+{
+    uint16_t flags = le16toh(f->flags);
+
+    return flags & PACK_FILE_DIRECTORY ? S_IFDIR : flags & PACK_FILE_SYMLINK ? S_IFLNK : S_IFREG;
+}
+
 bool opening_is_planned(const PackFile *f, const struct stat *st)
 {
+    if ((st->st_mode & S_IFMT) != planned_type(f))
+        return false;
     /* Many programs replace their state by a new file, and read that in the next session. Any size
      * is right: reading beyond the end of a shorter file reads nothing. */
     if (le16toh(f->flags) & PACK_FILE_VOLATILE)
@@ -46,13 +55,6 @@ bool opening_is_planned(const PackFile *f, const struct stat *st)
 bool opening_was_written(const PackFile *f, const struct stat *st)
 {
     return timespec_nsec(&st->st_mtim) != le64toh(f->mtime_nsec);
-}
-
-static mode_t planned_type(const PackFile *f)
-{
-    uint16_t flags = le16toh(f->flags);
-
-    return flags & PACK_FILE_DIRECTORY ? S_IFDIR : flags & PACK_FILE_SYMLINK ? S_IFLNK : S_IFREG;
 }
 
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,

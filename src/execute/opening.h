@@ -7,9 +7,9 @@
 
 #include <sys/stat.h>
 
-/* Returns true if `st` is of the file that was planned. Of a directory, the inode must be equal; of
- * a file, also size, mtime and ctime. A volatile file (PACK_FILE_VOLATILE) may be any version of
- * it. Pure. */
+/* Returns true if `st` is of the file that was planned. The type must be equal; of a directory,
+ * also the inode; of a file, also inode, size, mtime and ctime. A volatile file
+ * (PACK_FILE_VOLATILE) may be any version of it. Pure. */
 bool opening_is_planned(const PackFile *f, const struct stat *st);
 
 /* Returns true if the file was written to after it was planned: its mtime is another one. Pure. */

@@ -198,7 +198,8 @@ static bool is_before_sweep(const Pack *p, const Operation *o)
 {
     uint64_t physical = le64toh(p->data[o->index].physical);
 
-    return physical == PACK_PHYSICAL_UNKNOWN || physical < pack_sweep_start(&p->volumes[o->volume]);
+    return physical == PACK_PHYSICAL_UNKNOWN ||
+           physical < pack_sweep_start(p, &p->volumes[o->volume]);
 }
 
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)

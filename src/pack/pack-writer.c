@@ -179,11 +179,16 @@ static void write_data(Writer *w, const PlacedRange *d, uint32_t first_file)
     };
 }
 
+/* Returns the data ranges before the begin of the sweep as a part of all, in units of 1/65536. */
 static uint16_t sweep_start(const PackContentVolume *v)
 {
-    uint64_t unit = v->device_size / PACK_SWEEP_STARTS;
+    uint64_t before = 0;
 
-    return unit == 0 ? 0 : (uint16_t)MIN(v->sweep_start / unit, (uint64_t)PACK_SWEEP_STARTS - 1);
+    while (before < v->n_data && v->data[before].physical < v->sweep_start)
+        before++;
+    return before == v->n_data
+                   ? 0
+                   : (uint16_t)MIN(DIV_ROUND_UP(before * 65536, v->n_data), UINT64_C(65535));
 }
 
 static void write_volume(Writer *w, const PackContentVolume *v)

@@ -37,7 +37,7 @@ typedef struct PackContentVolume {
     char *mountpoint;
     DeviceClass device_class;
     uint32_t flags;       /* PackVolumeFlags */
-    uint64_t sweep_start; /* pack_sweep_start(); the pack has a place at it or shortly before it */
+    uint64_t sweep_start; /* pack_sweep_start(): at this place or after it */
     PackContentMetadata *metadata;
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;

@@ -23,12 +23,11 @@
  * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a
  * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
- * skipped. Of a directory and of a volatile file only the inode counts. If the mtime of a volatile
- * file differs, replay also reads what was appended to its last range (execute/operations.h).
- * Metadata ranges are bytes
- * of the block device and are skipped if the device is not exactly device_size bytes. A range with
- * an item (base/metadata-item.h) only says where the block is: the filesystem is asked for the
- * item, and reads the block.
+ * skipped. Of a directory only the inode counts, of a volatile file only the path. If the mtime of
+ * a volatile file differs, replay also reads what was appended to its last range
+ * (execute/operations.h). Metadata ranges are bytes of the block device and are skipped if the
+ * device is not exactly device_size bytes. A range with an item (base/metadata-item.h) only says
+ * where the block is: the filesystem is asked for the item, and reads the block.
  *
  * The header alone determines what early boot has to know: policy, deadline_usec, hold_usec, and
  * whether the boot is a control session. The boot is a control session if control_interval != 0 and
@@ -116,21 +115,12 @@ typedef struct PackVolume {
                              mounts serve the volume, replay prefers the one at this place. */
     uint8_t device_class; /* DeviceClass */
     uint8_t reserved0;
-    le16_t sweep_start; /* pack_sweep_start(); in units of PACK_SWEEP_STARTS to the device */
+    le16_t sweep_start; /* pack_sweep_start(): this 65536th part of the data ranges comes last */
     le32_t flags;       /* PackVolumeFlags */
     le32_t first_metadata, n_metadata;
     le32_t first_file, n_files;
     le32_t first_data, n_data;
 } PackVolume;
-
-#define PACK_SWEEP_STARTS 65536U
-
-/* Returns the place on the device where a sweep over the data begins, in bytes. The sweep reads the
- * data from there on in physical order, and then the data before it. */
-static inline uint64_t pack_sweep_start(const PackVolume *v)
-{
-    return le64toh(v->device_size) / PACK_SWEEP_STARTS * le16toh(v->sweep_start);
-}
 
 typedef struct PackMetadata {
     le64_t offset; /* bytes on the block device */
@@ -145,8 +135,8 @@ typedef struct PackMetadata {
 
 typedef enum PackFileFlags {
     PACK_FILE_DIRECTORY = 1 << 0,
-    PACK_FILE_VOLATILE = 1 << 1, /* written in every session, in place (a journal, a database) or as
-                                    a new file (saved state): its identity is the path alone */
+    PACK_FILE_VOLATILE = 1 << 1, /* programs write it, in place (a journal, a database) or as a new
+                                    file (saved state): its identity is the path alone */
     PACK_FILE_TOUCHED = 1 << 2,  /* the application itself touched the pages of its ranges */
     PACK_FILE_SYMLINK = 1 << 3,  /* a symbolic link: only its inode is read */
     PACK_FILE_FLAGS_ALL = (1 << 4) - 1,
@@ -211,6 +201,15 @@ int pack_read_header(const void *buf, uint64_t size, PackHeader *ret, const char
 /* Returns true if this boot is a control session (see the specification). boot_id: 32 hex
  * digits. */
 bool pack_is_control(const Pack *p, const char *boot_id);
+
+/* Returns the place on the device where a sweep over the data of the volume begins, in bytes. The
+ * sweep reads the data from there on in physical order, and then the data before it. */
+static inline uint64_t pack_sweep_start(const Pack *p, const PackVolume *v)
+{
+    uint64_t before = (uint64_t)le32toh(v->n_data) * le16toh(v->sweep_start) / 65536;
+
+    return before == 0 ? 0 : le64toh(p->data[le32toh(v->first_data) + before].physical);
+}
 
 /* Returns the item of a metadata range. */
 static inline MetadataItem pack_item(const PackMetadata *m)

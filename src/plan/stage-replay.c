@@ -61,6 +61,8 @@ static uint64_t group_of(const StageRead *r, const StageReplay *replay)
 {
     usec_t turn = r->need - r->advance;
 
+    if (replay->bin == 0 && r->place == PHYSICAL_UNKNOWN)
+        return 2;
     if (replay->bin == 0)
         return r->volume == replay->sweep_volume && r->place < replay->sweep_start ? 2 : 1;
     return turn == USEC_INFINITY ? UINT64_MAX : 1 + turn / replay->bin;

@@ -55,7 +55,7 @@ static int compare_places(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the volume with most data. */
+/* Returns the volume with most data on disks that seek. */
 static uint32_t main_volume(const StageSequence *s)
 {
     uint32_t best = 0, n = 0;
@@ -67,7 +67,9 @@ static uint32_t main_volume(const StageSequence *s)
         uint64_t bytes = 0;
 
         for (size_t i = 0; i < s->n; i++)
-            bytes += s->parts[i].volume == v && !s->parts[i].metadata ? s->parts[i].length : 0;
+            if (s->parts[i].volume == v && !s->parts[i].metadata &&
+                s->f->devices[s->parts[i].device].profile->seek_max_usec > 0)
+                bytes += s->parts[i].length;
         if (bytes > most) {
             most = bytes;
             best = v;

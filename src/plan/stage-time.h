@@ -18,8 +18,8 @@
  * bin in the order of place (StageRead.advance: data come along with an earlier bin). The reader
  * begins after `hold`, or earlier if replay has submitted its last request by then. At that moment
  * a window of requests is still in flight (device_engine_of_class()). From then on the window is
- * that for a stage next to replay. On a disk that seeks, a whole sweep begins at the place of which
- * the window that is in flight at the end has what the stage needs last. */
+ * that for a stage next to replay. On a disk that seeks, a whole sweep may begin in the middle
+ * of the data. Several places are tried. The one with which the stage ends first is chosen. */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"

@@ -42,7 +42,8 @@ static int sample_file(const Volume *v, int root_fd, const char *path, const Pac
 
     if (fd == -EAGAIN)
         return fd;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_ino != le64toh(f->inode))
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        (st.st_ino != le64toh(f->inode) && !(le16toh(f->flags) & PACK_FILE_VOLATILE)))
         return 0;
     q.size_bytes = (uint64_t)st.st_size;
     r = file_pages_read(volume_call_dev(v), fd, &q, &ret->resident);

@@ -103,7 +103,7 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
 {
     const PackMetadata *metadata = pack->metadata + le32toh(g->first_metadata);
     const PackData *data = pack->data + le32toh(g->first_data);
-    uint32_t n_metadata = le32toh(g->n_metadata), n_data = le32toh(g->n_data);
+    uint32_t n_metadata = le32toh(g->n_metadata), n_data = le32toh(g->n_data), first = 0;
     _cleanup_free_ Range *requests =
             reallocarray(NULL, (size_t)n_metadata + n_data + 1, sizeof(Range));
     double bytes = 0, all = (double)le64toh(pack->header->total_metadata_bytes) +
@@ -114,9 +114,14 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
         return -ENOMEM;
     for (uint32_t i = 0; i < n_metadata; i++)
         requests[n++] = (Range){le64toh(metadata[i].offset), le64toh(metadata[i].length)};
-    for (uint32_t i = 0; i < n_data; i++)
-        if (le64toh(data[i].physical) != PACK_PHYSICAL_UNKNOWN)
-            requests[n++] = (Range){le64toh(data[i].physical), le64toh(data[i].length)};
+    while (first < n_data && le64toh(data[first].physical) < pack_sweep_start(pack, g))
+        first++;
+    for (uint32_t i = 0; i < n_data; i++) {
+        const PackData *next = &data[(first + i) % n_data];
+
+        if (le64toh(next->physical) != PACK_PHYSICAL_UNKNOWN)
+            requests[n++] = (Range){le64toh(next->physical), le64toh(next->length)};
+    }
     for (size_t i = 0; i < n; i++)
         bytes += (double)requests[i].length;
     if (!resident)

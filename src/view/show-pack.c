@@ -116,7 +116,8 @@ static Table *largest_files(const Pack *p, uint64_t limit)
     return t;
 }
 
-/* --- all of it, in the order of replay -------------------------------------------------------- */
+/* --- all of it, in the order of the pack --------------------------------------------------------
+ */
 
 #define ITEM_TEXT_MAX 64
 
@@ -238,7 +239,7 @@ static Table *volume_table(const Pack *p, bool whole)
                   device_class_to_string(v->device_class), metadata_bytes(p, v),
                   (uint64_t)le32toh(v->n_metadata), (uint64_t)le32toh(v->n_files), data_bytes(p, v),
                   (uint64_t)le32toh(v->n_data), uuid, le64toh(v->subvolume_id),
-                  le64toh(v->device_size), pack_sweep_start(v),
+                  le64toh(v->device_size), pack_sweep_start(p, v),
                   (flags & PACK_VOLUME_SEEKS_SLOWLY) != 0, (flags & PACK_VOLUME_ROTATIONAL) != 0,
                   (flags & PACK_VOLUME_PHYSICAL) != 0, (flags & PACK_VOLUME_TOUCH_ENTRIES) != 0,
                   whole ? metadata_table(p, v) : NULL, whole ? file_table(p, i) : NULL,

@@ -232,14 +232,22 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
     return translate(e);
 }
 
-static int block_bitmaps(Ext2Metadata *m, bool written_only, RangeSet *s)
+/* Returns true if ext4 reads the block bitmap of the group ahead: the group has free blocks, and
+ * its bitmap was written. */
+static bool is_prefetched(ext2_filsys fs, dgrp_t group)
+{
+    return ext2fs_bg_free_blocks_count(fs, group) > 0 &&
+           !(ext2fs_has_group_desc_csum(fs) &&
+             ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT));
+}
+
+static int block_bitmaps(Ext2Metadata *m, bool prefetched_only, RangeSet *s)
 {
     ext2_filsys fs = m->fs;
     int r = 0;
 
     for (dgrp_t g = 0; r >= 0 && g < fs->group_desc_count; g++)
-        if (!written_only || !ext2fs_has_group_desc_csum(fs) ||
-            !ext2fs_bg_flags_test(fs, g, EXT2_BG_BLOCK_UNINIT))
+        if (!prefetched_only || is_prefetched(fs, g))
             r = add_blocks(m, s, ext2fs_block_bitmap_loc(fs, g), 1);
     return r;
 }

@@ -30,8 +30,8 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * Returns 0, -ENOENT (no such inode, or deleted), or another negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* Adds to `ranges` the block bitmaps of all groups of blocks, except those that were never written:
- * ext4 does not read these. Returns 0 or -ENOMEM. */
+/* Adds to `ranges` the block bitmaps that ext4 reads ahead after a mount: those of groups with free
+ * blocks, except bitmaps that were never written. Returns 0 or -ENOMEM. */
 int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges);
 
 /* Sets *ret to the part of `resident` (byte ranges of the device) that can be metadata which a

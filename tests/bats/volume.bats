@@ -527,6 +527,25 @@ table_block() {
     jq -e --argjson i "$inode" '. == [[$i * 4096, ($i + 1) * 4096]]' "$HS_TMP/kept"
 }
 
+@test "ext4 reads ahead the block bitmaps of groups that were written and have free blocks" {
+    hs_filesystem ext4 1024 -b 4096 -O ^flex_bg
+    hs_umount "$HS_MNT"
+    debugfs -w -R "set_bg 1 free_blocks_count 0" "$HS_LOOP"
+    debugfs -w -R "set_bg 1 checksum calc" "$HS_LOOP"
+    dumpe2fs "$HS_LOOP" 2>/dev/null | sed -nE '
+        /^Group /{ s/.*BLOCK_UNINIT.*/unwritten/; t hold; s/.*/written/; :hold; h }
+        /Block bitmap at/{ s/.*Block bitmap at ([0-9]+).*/\1/; G; s/\n/ /; h }
+        /^ *[0-9]+ free blocks/{ s/^ *([0-9]+) free blocks.*/\1/; G; s/\n/ /; p }' >"$HS_TMP/groups"
+    cat "$HS_TMP/groups"
+    # The columns: free blocks, place of the bitmap, state
+    grep -q '^0 ' "$HS_TMP/groups"
+    grep -q 'unwritten$' "$HS_TMP/groups"
+    awk '$1 > 0 && $3 == "written" { print $2 }' "$HS_TMP/groups" | sort -n >"$HS_TMP/theirs"
+    [ -s "$HS_TMP/theirs" ]
+    "$TOOL" bitmaps "$HS_LOOP" | blocks_of 4096 >"$HS_TMP/ours"
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+}
+
 @test "a filesystem that is not ext, or damaged: an error, no crash" {
     hs_filesystem xfs 320
     run "$TOOL" inode "$HS_LOOP" 2

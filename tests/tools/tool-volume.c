@@ -7,6 +7,7 @@
  *     tool-volume extents FILE [MAX]               extents_read()
  *     tool-volume inode DEVICE INODE…              the union of ext2_metadata_of_inode()
  *     tool-volume filter DEVICE START-END…         ext2_metadata_filter() of byte ranges
+ *     tool-volume bitmaps DEVICE                   ext2_metadata_block_bitmaps()
  *
  * On failure it prints "tool-volume: NAME: ERROR". */
 
@@ -137,6 +138,8 @@ static int metadata(const char *verb, const char *device, char **arguments)
         else
             r = range_set_insert(&s, n, strtoull(end + 1, NULL, 10) - n);
     }
+    if (r >= 0 && strcmp(verb, "bitmaps") == 0)
+        r = ext2_metadata_block_bitmaps(m, &s);
     if (r >= 0 && strcmp(verb, "filter") == 0)
         r = ext2_metadata_filter(m, &s, &kept);
     ext2_metadata_free(m);

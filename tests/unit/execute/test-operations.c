@@ -161,20 +161,20 @@ static void test_sweep_start(void **state _unused_)
     Given turned[2] = {one, one};
     Pack p;
 
-    /* A place is a 65536th part of the device: 16384 bytes. */
-    turned[0].data[0].physical = turned[1].data[0].physical = 10 * 16384;
-    turned[0].data[1].physical = turned[1].data[1].physical = 20 * 16384 - 1;
-    turned[0].data[2].physical = turned[1].data[2].physical = 20 * 16384;
-    turned[0].sweep_start = 20 * 16384 + 5;
+    turned[0].data[0].physical = turned[1].data[0].physical = 100000;
+    turned[0].data[1].physical = turned[1].data[1].physical = 200000;
+    turned[0].data[2].physical = turned[1].data[2].physical = 300000;
+    turned[0].sweep_start = 200001;
     p = make(turned, 1);
-    assert_int_equal(pack_sweep_start(&p.volumes[0]), 20 * 16384);
+    assert_int_equal(pack_sweep_start(&p, &p.volumes[0]), 300000);
     expect_order(&p, here, POLICY_GATE, "m0 m1 d2 d0 d1 d3 o0 o1 o2");
     /* The order by need does not change. */
     expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 d1 d3 d0 d2 o0 o1 o2");
     /* The second volume lies on the same disk, and its sweep begins with its first data. */
     p = make(turned, 2);
     expect_order(&p, here, POLICY_GATE, "m0 m2 m1 m3 d4 d5 d2 d6 d0 d1 d3 d7 o0 o1 o2 o3 o4 o5");
-    turned[0].sweep_start = UINT64_MAX;
+    /* No data of a known place lies there. */
+    turned[0].sweep_start = 300001;
     p = make(turned, 1);
     expect_order(&p, here, POLICY_GATE, "m0 m1 d0 d1 d2 d3 o0 o1 o2");
 }

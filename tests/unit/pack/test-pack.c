@@ -120,20 +120,38 @@ static void what_was_written_is_read(void **state)
     assert_true(le64toh(p.data[2].physical) == PHYSICAL_UNKNOWN);
 }
 
-static void the_begin_of_a_sweep_is_kept_roughly(void **state)
+/* Every range may be the first one of a sweep. */
+static void the_begin_of_a_sweep_is_kept(void **state)
 {
-    _cleanup_free_ void *buf = NULL;
+    PlacedRange data[1000] = {0};
     Fixture f;
-    size_t size;
-    Pack p;
 
     fixture(&f);
-    f.volumes[0].sweep_start = (1 << 20) + 31; /* a unit of this device is 32 bytes */
-    f.volumes[1].sweep_start = UINT64_MAX;
-    size = write_fixture(&f, &buf);
-    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
-    assert_int_equal(pack_sweep_start(&p.volumes[0]), 1 << 20);
-    assert_int_equal(pack_sweep_start(&p.volumes[1]), (1 << 20) - 16);
+    for (size_t i = 0; i < 1000; i++)
+        data[i] = (PlacedRange){.file = 1, .length = 4096, .physical = (i + 1) * 8192};
+    f.volumes[0].data = data;
+    for (size_t n = 1; n <= 1000; n = n * 3 + 7)
+        for (size_t i = 0; i < n; i++) {
+            _cleanup_free_ void *buf = NULL;
+            size_t size;
+            Pack p;
+
+            f.volumes[0].n_data = n;
+            f.volumes[0].sweep_start = (i + 1) * 8192 - 100;
+            size = write_fixture(&f, &buf);
+            assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+            assert_int_equal(pack_sweep_start(&p, &p.volumes[0]), i == 0 ? 0 : (i + 1) * 8192);
+            assert_int_equal(pack_sweep_start(&p, &p.volumes[1]), 0);
+        }
+    f.volumes[0].sweep_start = UINT64_MAX;
+    {
+        _cleanup_free_ void *buf = NULL;
+        size_t size = write_fixture(&f, &buf);
+        Pack p;
+
+        assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+        assert_int_equal(pack_sweep_start(&p, &p.volumes[0]), 0);
+    }
 }
 
 /* Each machine writes the same bytes, whatever its byte order and page size, so that each can read
@@ -422,7 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_was_written_is_read),
-            cmocka_unit_test(the_begin_of_a_sweep_is_kept_roughly),
+            cmocka_unit_test(the_begin_of_a_sweep_is_kept),
             cmocka_unit_test(the_bytes_do_not_depend_on_the_machine),
             cmocka_unit_test(an_empty_pack_is_a_pack),
             cmocka_unit_test(every_single_byte_corruption_is_refused),

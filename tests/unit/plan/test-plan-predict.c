@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests for which applications the planner chooses launch replay: plan_predict_start() of
- * plan/plan-predict.h. */
+/* Tests what the planner stores in a pack: for which applications it chooses launch replay
+ * (plan_predict_start()), and where the sweep of a boot begins (plan_predict()). */
 
 #include "plan/plan-predict.h"
 
@@ -173,12 +173,47 @@ static void metadata_that_the_login_reads_saves_nothing(void **state)
     assert_int_equal(time_of_metadata(&x, "another", 4, 1), cold);
 }
 
+/* The boot needs first what lies at the end of the disk. */
+static void the_begin_of_the_sweep_is_stored(void **state)
+{
+    const StageMeasured measured = {6 * USEC_PER_SEC, 3800 * USEC_PER_MSEC};
+    PackContentVolume volumes[2];
+    Volume table[2];
+    Example x;
+
+    (void)state;
+    example(&x, DEVICE_CLASS_HDD, 0);
+    for (unsigned i = 0; i < RANGES; i++) {
+        x.data[i].physical = i * FAR;
+        x.data[i].need = (i + RANGES / 5) % RANGES * 30 * USEC_PER_MSEC;
+    }
+    /* The first volume of the pack has no data. */
+    table[0] = table[1] = x.volume;
+    table[0].mountpoint = (char *)"/boot";
+    table[0].uuid_bytes[0] = 1;
+    volumes[0] = (PackContentVolume){
+            .mountpoint = (char *)"/boot", .fstype = (char *)"ext4", .uuid = {1}};
+    volumes[1] = x.content_volume;
+    x.table = (VolumeTable){.volumes = table, .n = 2};
+    x.content = (PackContent){.stage = STAGE_BOOT, .volumes = volumes, .n_volumes = 2};
+    x.parameters.deadline_usec = 30 * USEC_PER_SEC;
+    assert_int_equal(plan_predict(&x.table, &x.parameters, _POLICY_INVALID, measured, &x.content),
+                     0);
+    assert_int_equal(x.content.policy, POLICY_GATE);
+    assert_int_equal(volumes[0].sweep_start, 0);
+    assert_in_range(volumes[1].sweep_start, FAR, RANGES * FAR);
+    /* Another policy reads in another order. */
+    assert_int_equal(plan_predict(&x.table, &x.parameters, POLICY_IDLE, measured, &x.content), 0);
+    assert_int_equal(volumes[1].sweep_start, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_the_login_reads_saves_nothing),
             cmocka_unit_test(data_that_come_along_take_no_seek),
             cmocka_unit_test(reading_overlaps_with_computing),
+            cmocka_unit_test(the_begin_of_the_sweep_is_stored),
             cmocka_unit_test(metadata_that_the_login_reads_saves_nothing),
     };
 
