@@ -274,11 +274,20 @@ static void a_slow_disk_is_swept(void **state)
     assert_true(predict(&x).best != POLICY_GATE);
 }
 
+static uint32_t main_volume_of(const Example *x)
+{
+    _cleanup_(stage_sequence_done) StageSequence s = {0};
+
+    assert_int_equal(stage_sequence_make(&x->f, &s), 0);
+    return main_volume(&s);
+}
+
 /* The stage needs first what lies last on the disk. A sweep that ends there would let it wait. */
 static void a_sweep_ends_with_what_is_needed_last(void **state)
 {
     const DeviceProfile *hdd = device_profile_of_class(DEVICE_CLASS_HDD);
     const DeviceEngine engine = {.window_bytes = 5 * MB, .window_requests = 100};
+    StageDevice disks[2];
     usec_t straight;
     StagePrediction p;
     Example x;
@@ -299,6 +308,23 @@ static void a_sweep_ends_with_what_is_needed_last(void **state)
         x.reads[i].volume = i % 10 != 0;
     p = predict(&x);
     assert_true(p.sweep_volume == 1 && p.sweep_start > 0);
+    /* Most data lie on another disk, which does not seek. */
+    disks[0] = x.device;
+    disks[1] = (StageDevice){&flash, 8000 * MB, NULL};
+    x.f.devices = disks;
+    x.f.n_devices = 2;
+    for (size_t i = 0; i < 400; i++) {
+        x.reads[i].device = i % 4 == 0;
+        x.reads[i].volume = i % 4 == 0 ? 0 : 1;
+        x.reads[i].length = i % 4 == 0 ? 1000000 : 100000;
+    }
+    p = predict(&x);
+    assert_true(p.sweep_start == 0 || p.sweep_volume == 1);
+    assert_int_equal(main_volume_of(&x), 1);
+    x.f.devices = &x.device;
+    x.f.n_devices = 1;
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].device = 0;
     /* What is needed first lies first. */
     for (size_t i = 0; i < 400; i++)
         x.reads[i].place = i * 2 * MB;
