@@ -135,11 +135,13 @@ static int enter_root(const char *root)
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
 /* Drops all capabilities of this process and of the programs that it executes, except the two that
- * the unit keeps. */
+ * the unit keeps and the one by which replay asks btrfs and xfs for metadata (system/item-read.h).
+ */
 static int drop_capabilities(void)
 {
     for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
-        if (c != CAP_DAC_READ_SEARCH && c != CAP_FOWNER && prctl(PR_CAPBSET_DROP, c) < 0)
+        if (c != CAP_DAC_READ_SEARCH && c != CAP_FOWNER && c != CAP_SYS_ADMIN &&
+            prctl(PR_CAPBSET_DROP, c) < 0)
             return -errno;
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }

@@ -158,6 +158,15 @@ waited() {
     init
 }
 
+@test "the replay has three capabilities: one of them lets it ask btrfs and xfs for metadata" {
+    need_root
+    with_pack
+    stand_in 'note(str(int(next(l for l in open("/proc/self/status") if l.startswith("CapEff:")).split()[1], 16)))' 'tell("READY=1")'
+    init
+    # CAP_DAC_READ_SEARCH (2), CAP_FOWNER (3) and CAP_SYS_ADMIN (21)
+    noted $((1 << 2 | 1 << 3 | 1 << 21))
+}
+
 @test "headstart-init does nothing if headstart is off, and replays nothing if the boot is recorded again" {
     with_pack
     stand_in 'tell("READY=1")'
