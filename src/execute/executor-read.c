@@ -57,8 +57,8 @@ static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
     return hole > 0 ? (uint64_t)hole : 0;
 }
 
-/* Returns true if data after the planned range, which ends at `end`, may be new ones of the same
- * kind. A new version of a file has them only if the range reached the end of the old one. */
+/* Returns true if a program may have appended data to the planned range, which ends at `end`. In a
+ * new version of a file, data after `end` count as appended only if the old version ended there. */
 static bool may_be_appended(const PackFile *f, const struct stat *st, uint64_t end)
 {
     return opening_was_written(f, st) &&

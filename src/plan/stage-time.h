@@ -19,7 +19,8 @@
  * begins after `hold`, or earlier if replay has submitted its last request by then. At that moment
  * a window of requests is still in flight (device_engine_of_class()). From then on the window is
  * that for a stage next to replay. On a disk that seeks, a whole sweep may begin in the middle
- * of the data. Several places are tried. The one with which the stage ends first is chosen. */
+ * of the data. The prediction tries several places, and takes the one with which the stage ends
+ * first. */
 
 #include "base/vocabulary.h"
 #include "device/profile.h"

@@ -116,8 +116,7 @@ static Table *largest_files(const Pack *p, uint64_t limit)
     return t;
 }
 
-/* --- all of it, in the order of the pack --------------------------------------------------------
- */
+/* --- all of it, in the order of the pack ------------------------------------------------------ */
 
 #define ITEM_TEXT_MAX 64
 

@@ -52,7 +52,7 @@ int metadata_deriver_note_data(MetadataDeriver *d, uint64_t inode, const Predict
                                uint64_t place);
 
 /* Asks for the block bitmaps, too, if the filesystem is ext2, ext3 or ext4. ext4 itself reads most
- * of them soon after the mount (since Linux 5.8), and no process waits for them. Reading them is
+ * of them soon after the mount, and no process waits for them. Reading them is
  * therefore worthwhile only where a sweep passes them. */
 void metadata_deriver_want_bitmaps(MetadataDeriver *d);
 
