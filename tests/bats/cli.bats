@@ -806,10 +806,10 @@ time.sleep(2.5)' "$bus/socket" 3>&- &
 }
 
 # slowly COMMAND…: runs the command on a terminal of $COLUMNS_OF_TERMINAL columns (none: the size is not known); each of
-# its calls that names a file takes $DELAY_USEC longer (default: 30 ms)
+# its calls that names a file takes $DELAY_USEC longer (default: 8 ms). Ends a command that does not end by itself.
 slowly() {
     local size=${COLUMNS_OF_TERMINAL:+"stty cols $COLUMNS_OF_TERMINAL;"}
-    TERM=xterm run script -qec "$size $(printf '%q ' strace -f --seccomp-bpf -o /dev/null -e trace=%file -e inject=%file:delay_enter=${DELAY_USEC:-30000} "$@")" \
+    TERM=xterm run timeout --kill-after=5 60 script -qec "$size $(printf '%q ' strace -f --seccomp-bpf -o /dev/null -e trace=%file -e inject=%file:delay_enter=${DELAY_USEC:-8000} "$@")" \
         /dev/null
 }
 
@@ -818,7 +818,7 @@ slowly() {
     need_strace
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/etc/systemd/system" "$HS_STATE/traces" "$HS_TMP/bin"
-    local i row line verb headstart=("$HEADSTART" "--state=$HS_STATE")
+    local i row delay line verb headstart=("$HEADSTART" "--state=$HS_STATE")
     for i in {1..24}; do head -c 20000 /dev/urandom >"$HS_MNT/usr/bin/$i"; done
     sync -f "$HS_MNT"
     for i in boot login; do
@@ -826,22 +826,23 @@ slowly() {
     done
     printf '#!/bin/sh\nsleep 1\n' >"$HS_TMP/bin/systemctl"
     chmod +x "$HS_TMP/bin/systemctl"
+    # Milliseconds, the line that is shown, and the verb.
     local rows=(
-        "Learning [:learn --rebuild"
-        "Planning [:plan --root=$HS_MNT"
-        "Examining files [:refresh --dry-run --root=$HS_MNT"
-        "Examining files [:relocate --dry-run --force --root=$HS_MNT"
-        "Reading the pack, :replay --root=$HS_MNT --wait --stage=boot"
-        "Drawing, :plot boot --output=$HS_TMP/boot.svg"
-        "Drawing, :report --output=$HS_TMP/report.html"
-        "Waiting for systemd, :disable --root=$HS_MNT"
-        "Waiting for systemd, :enable --root=$HS_MNT"
+        "30:Learning [:learn --rebuild"
+        "8:Planning [:plan --root=$HS_MNT"
+        "30:Examining files [:refresh --dry-run --root=$HS_MNT"
+        "15:Examining files [:relocate --dry-run --force --root=$HS_MNT"
+        "20:Reading the pack, :replay --root=$HS_MNT --wait --stage=boot"
+        "30:Drawing, :plot boot --output=$HS_TMP/boot.svg"
+        "30:Drawing, :report --output=$HS_TMP/report.html"
+        "0:Waiting for systemd, :disable --root=$HS_MNT"
+        "0:Waiting for systemd, :enable --root=$HS_MNT"
     )
     for row in "${rows[@]}"; do
-        line=${row%%:*} verb=${row#*:}
+        IFS=: read -r delay line verb <<<"$row"
         echo "# $verb"
         # shellcheck disable=SC2086 # several words
-        PATH=$HS_TMP/bin:$PATH slowly "${headstart[@]}" $verb
+        DELAY_USEC=${delay}000 PATH=$HS_TMP/bin:$PATH slowly "${headstart[@]}" $verb
         printf '%s\n' "$status" "$output" | tr '\r' '\n' | tail -n 20
         [ "$status" -eq 0 ]
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
@@ -851,14 +852,14 @@ slowly() {
         [[ $output$stderr != *$'\e['* && $stderr != *"$line"* ]]
     done
     # doctor finds problems in this tree, so its exit status is not 0.
-    slowly "${headstart[@]}" --root="$HS_MNT" doctor
+    DELAY_USEC=30000 slowly "${headstart[@]}" --root="$HS_MNT" doctor
     [[ $output == *$'\e[K'"Checking the files of the packs ["*"% "* || $output == *"%, "*"left"* ]]
     # The time that is left is never 0.
     [[ $output != *"0us left"* ]]
     # A line that is longer than the terminal's would not be overwritten, but fill the screen.
     local columns width
-    for columns in 80 40 20; do
-        COLUMNS_OF_TERMINAL=$columns slowly "${headstart[@]}" --root="$HS_MNT" doctor
+    for columns in 40 20; do
+        COLUMNS_OF_TERMINAL=$columns DELAY_USEC=30000 slowly "${headstart[@]}" --root="$HS_MNT" doctor
         # The last character of a line, which "\r" precedes, is at most in the last but one column.
         width=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(Checking the files.*\)$/\1/p' | wc -L)
         echo "# $columns columns: $width"
@@ -882,8 +883,9 @@ slowly() {
         [ "$status" -eq 0 ]
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
-    # record reads files of all processes.
-    DELAY_USEC=3000 slowly "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
+    # record also examines the files that other tests open at this time, so only its calls for these files take longer.
+    TERM=xterm run timeout --kill-after=5 60 script -qec "$(printf '%q ' strace -f -o /dev/null -P "$HS_MNT/usr/bin" \
+        -e inject=%file:delay_enter=60000 "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*)" /dev/null
     [[ $output == *$'\e[K'"Making the trace, "* && $output != *"Recording, "* ]]
     # Without a command, record waits for Ctrl+C.
     TERM=xterm run script -qec "timeout --foreground -s INT 2.5 '$HEADSTART' record --root='$HS_MNT' --output='$HS_TMP/trace.json'" \
