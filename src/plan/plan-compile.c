@@ -294,11 +294,16 @@ static int add_volume(Compiler *x, uint32_t volume)
     return r < 0 ? r : summarize(g, plan_device_profile(v, x->p), &x->s);
 }
 
-static bool has_anything(const LocatedPlan *l, uint32_t volume)
+bool located_plan_has_files(const LocatedPlan *l, uint32_t volume)
 {
     for (size_t i = 0; i < l->n_files; i++)
         if (l->files[i].volume == volume)
             return true;
+    return false;
+}
+
+static bool has_metadata(const LocatedPlan *l, uint32_t volume)
+{
     for (size_t i = 0; i < l->n_metadata; i++)
         if (l->metadata[i].volume == volume)
             return true;
@@ -327,7 +332,7 @@ int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **re
     x.c->created_realtime = p->now_realtime;
 
     for (uint32_t v = 0; r >= 0 && v < l->volumes->n; v++)
-        if (has_anything(l, v))
+        if (located_plan_has_files(l, v) || has_metadata(l, v))
             r = add_volume(&x, v);
     if (r < 0)
         return r;

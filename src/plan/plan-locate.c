@@ -8,6 +8,7 @@
 
 #include "model/ownership.h"
 #include "plan/disk-access.h"
+#include "plan/located-metadata.h"
 #include "plan/maps.h"
 #include "plan/seen-metadata.h"
 #include "system/disk-call.h"
@@ -358,16 +359,6 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     return 0;
 }
 
-static int add_metadata(Locator *x, uint32_t volume, PredictedRange range, MetadataItem item)
-{
-    int r = grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
-                       sizeof(LocatedMetadata));
-
-    if (r >= 0)
-        x->l->metadata[x->l->n_metadata++] = (LocatedMetadata){volume, range, item};
-    return r;
-}
-
 /* Adds the metadata ranges that the model knows for the UUID of the volume. Returns 1 if any of
  * them was observed, 0 if none was, or -ENOMEM. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
@@ -380,7 +371,7 @@ static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 
         if (strcmp(m->uuid, v->uuid) != 0 || m->range.length == 0)
             continue;
-        if (add_metadata(x, volume, m->range, (MetadataItem){0}) < 0)
+        if (located_metadata_add(x->l, volume, m->range, (MetadataItem){0}) < 0)
             return -ENOMEM;
         observed = observed || !m->assumed;
     }
@@ -414,84 +405,6 @@ static int locate_volumes(Locator *x, const Prediction *p)
     return 0;
 }
 
-static int compare_volumes(const void *a, const void *b)
-{
-    const LocatedMetadata *x = a, *y = b;
-
-    if (x->volume != y->volume)
-        return x->volume < y->volume ? -1 : 1;
-    return (x->range.offset > y->range.offset) - (x->range.offset < y->range.offset);
-}
-
-/* Makes the metadata disjoint. Metadata that one session in ten has read may overlap metadata that
- * each of them has read, so the highest probability counts. Returns 0 or -ENOMEM. */
-static int make_disjoint(Locator *x)
-{
-    LocatedPlan *l = x->l;
-    _cleanup_free_ LocatedMetadata *all = TAKE_PTR(l->metadata);
-    _cleanup_free_ PredictedRange *ranges = calloc(l->n_metadata + 1, sizeof(PredictedRange));
-    size_t n_all = l->n_metadata, i = 0;
-
-    l->n_metadata = l->allocated_metadata = 0;
-    if (!ranges)
-        return -ENOMEM;
-    if (n_all > 1)
-        qsort(all, n_all, sizeof(LocatedMetadata), compare_volumes);
-    while (i < n_all) {
-        _cleanup_free_ PredictedRange *disjoint = NULL;
-        uint32_t volume = all[i].volume;
-        size_t n = 0, n_disjoint;
-
-        for (; i < n_all && all[i].volume == volume; i++)
-            if (all[i].item.reader == METADATA_OF_DEVICE)
-                ranges[n++] = all[i].range;
-            else if (add_metadata(x, volume, all[i].range, all[i].item) < 0)
-                return -ENOMEM; /* a volume with items has only them, which are disjoint */
-        if (maps_flatten(ranges, n, &disjoint, &n_disjoint) < 0)
-            return -ENOMEM;
-        for (size_t k = 0; k < n_disjoint; k++)
-            if (add_metadata(x, volume, disjoint[k], (MetadataItem){0}) < 0)
-                return -ENOMEM;
-    }
-    return 0;
-}
-
-/* Returns true if another subvolume of the filesystem has the block already: checksums belong to
- * all of them. The higher probability counts. */
-static bool is_shared(const Locator *x, uint32_t volume, const DerivedMetadata *d)
-{
-    const Volume *all = x->volumes->volumes;
-
-    for (size_t i = 0; d->shared && i < x->l->n_metadata; i++) {
-        LocatedMetadata *m = &x->l->metadata[i];
-
-        if (m->volume == volume || all[m->volume].block_dev != all[volume].block_dev ||
-            m->range.offset != d->range.offset)
-            continue;
-        m->range.probability = MAX(m->range.probability, d->range.probability);
-        return true;
-    }
-    return false;
-}
-
-static bool has_files(const LocatedPlan *l, uint32_t volume)
-{
-    for (size_t i = 0; i < l->n_files; i++)
-        if (l->files[i].volume == volume)
-            return true;
-    return false;
-}
-
-static int add_derived(Locator *x, uint32_t volume, const DerivedMetadata *d)
-{
-    if (d->passing)
-        return d->range.offset + d->range.length > x->volumes->volumes[volume].size_bytes
-                       ? 0
-                       : range_set_insert(&x->l->passing[volume], d->range.offset, d->range.length);
-    x->l->metadata_derived = true;
-    return is_shared(x, volume, d) ? 0 : add_metadata(x, volume, d->range, d->item);
-}
-
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
@@ -499,7 +412,7 @@ static int derive_metadata(Locator *x)
         size_t n = 0;
 
         /* ext4 reads its block bitmaps soon after the mount, thus in a boot. */
-        if (x->derivers[i] && x->l->stage == STAGE_BOOT && has_files(x->l, i))
+        if (x->derivers[i] && x->l->stage == STAGE_BOOT && located_plan_has_files(x->l, i))
             metadata_deriver_want_bitmaps(x->derivers[i]);
         /* A device that cannot be read has no ranges: opening the files reads their metadata. */
         if (x->derivers[i] &&
@@ -507,10 +420,10 @@ static int derive_metadata(Locator *x)
                                  &derived, &n) == -ENOMEM)
             return -ENOMEM;
         for (size_t k = 0; k < n; k++)
-            if (add_derived(x, i, &derived[k]) < 0)
+            if (located_metadata_add_derived(x->l, i, &derived[k]) < 0)
                 return -ENOMEM;
     }
-    return make_disjoint(x);
+    return located_metadata_make_disjoint(x->l);
 }
 
 /* Notes where the data of the file lies. Returns 0 or -ENOMEM. */

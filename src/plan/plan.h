@@ -91,6 +91,9 @@ LocatedPlan *located_plan_free(LocatedPlan *p);
 DEFINE_CLEANUP(LocatedPlan *, located_plan_free);
 #define _cleanup_located_plan_ _cleanup_(located_plan_freep)
 
+/* Returns true if the plan has a file of the volume. */
+bool located_plan_has_files(const LocatedPlan *l, uint32_t volume);
+
 typedef struct PlanParameters {
     Policy policy;
     uint64_t budget_bytes;
