@@ -11,6 +11,7 @@
 #include "early/conditions.h"
 #include "early/read-ahead.h"
 #include "record/handover.h"
+#include "system/capability.h"
 
 #include "config-paths.h"
 
@@ -134,11 +135,16 @@ static int enter_root(const char *root)
 
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
-/* Drops all capabilities of this process and of the programs that it executes, except the two that
- * the unit keeps and the one by which replay asks btrfs and xfs for metadata (system/item-read.h).
- */
+/* Leaves the programs that this process executes three capabilities: the two that the unit keeps,
+ * and the one by which replay asks btrfs and xfs for metadata (system/item-read.h). A container
+ * manager may have given this process inheritable capabilities, which the bounding set does not
+ * limit. */
 static int drop_capabilities(void)
 {
+    int r = capability_end_inheritance();
+
+    if (r < 0)
+        return r;
     for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
         if (c != CAP_DAC_READ_SEARCH && c != CAP_FOWNER && c != CAP_SYS_ADMIN &&
             prctl(PR_CAPBSET_DROP, c) < 0)

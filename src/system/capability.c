@@ -34,3 +34,15 @@ int capability_drop(int capability)
     d->inheritable &= kept;
     return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
+
+int capability_end_inheritance(void)
+{
+    CapabilityHeader header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    CapabilityData data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return -errno;
+    for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        data[i].inheritable = 0;
+    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
