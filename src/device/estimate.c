@@ -316,6 +316,16 @@ void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n)
     d->half_rotation_usec *= factor;
 }
 
+static bool has_slow_first_reads(const DeviceSamples *s, bool seeks_slowly)
+{
+    Values x;
+
+    if (seeks_slowly || s->n[DEVICE_SAMPLE_FAR] < DEVICE_FAR_MIN)
+        return false;
+    collect_some(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, -1, &x);
+    return quantile(&x, 1 - DEVICE_SLOW_FIRST_PART) > DEVICE_SLOW_FIRST_USEC;
+}
+
 void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,
                      DeviceEstimate *ret)
 {
@@ -324,13 +334,15 @@ void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DevicePr
     int seeks = device_seeks_slowly(s);
     Values x;
 
+    if (seeks >= 0)
+        e.seeks_slowly = seeks > 0;
+    e.slow_first_reads = has_slow_first_reads(s, e.seeks_slowly);
     estimate_rate(s, 0, &e, &x);
     e.seeks_clear = seeks >= 0;
     if (!e.seeks_clear) {
         *ret = e;
         return;
     }
-    e.seeks_slowly = seeks > 0;
     if (e.seeks_slowly)
         estimate_seeks(s, (double)MAX(size_bytes, UINT64_C(1)), start, &e, &x);
     else {

@@ -24,13 +24,16 @@
  *   half rotation matters to the cost model.
  * - wait_bytes: the longest gap of NEAR whose reads take less than three quarters of the time of
  *   the shortest seek and half a rotation.
+ * - Slow first reads: the device does not seek slowly, and an eighth of FAR takes longer than
+ *   DEVICE_SLOW_FIRST_USEC. A cloud provider loads a volume from a snapshot, each part when it is
+ *   first read. Few samples show this, because the later ones read parts that are loaded.
  * - Depth: the product of the highest throughput of PARALLEL and the latency. By Little's law this
  *   is the smallest depth with full throughput.
  *
- * Samples that the device answered with zeros count only if there are too few others. Whether the
- * device seeks slowly is an exception: a disk that seeks takes as long for a free block as for any
- * other. For this question, zeros are left out only if they took less than half of the time of the
- * others. */
+ * Samples that the device answered with zeros count only if there are too few others. There are two
+ * exceptions. For slow first reads all samples count. Whether the device seeks slowly: a disk that
+ * seeks takes as long for a free block as for any other. For this question, zeros are left out only
+ * if they took less than half of the time of the others. */
 
 #include "device/profile.h"
 #include "device/samples.h"
@@ -39,13 +42,18 @@ typedef struct DeviceEstimate {
     DeviceProfile profile; /* a parameter that was not measured is that of `start` */
     bool rate_measured, latency_measured, depth_measured, seek_measured;
     bool seeks_slowly;
-    bool seeks_clear; /* the samples decide seeks_slowly; if false, `start` decides it */
+    bool seeks_clear;      /* the samples decide seeks_slowly; if false, `start` decides it */
+    bool slow_first_reads; /* a first read of a part of the device takes much longer than later
+                              reads */
 } DeviceEstimate;
 
 /* The smallest number of samples for a parameter. */
 #define DEVICE_STREAM_MIN 1U
 #define DEVICE_FAR_MIN    8U
 #define DEVICE_NEAR_MIN   4U
+
+#define DEVICE_SLOW_FIRST_USEC 10000.0
+#define DEVICE_SLOW_FIRST_PART 0.125
 
 /* Returns 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not decide it. */
 int device_seeks_slowly(const DeviceSamples *s);

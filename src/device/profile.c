@@ -36,7 +36,7 @@ static const DeviceEngine engines[_DEVICE_CLASS_MAX] = {
         [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256, 16 * MIB, 256},
         [DEVICE_CLASS_SD] = {8 * MIB, 2, 64, MIB / 2, 4},
         [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128, MIB, 4},
-        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256, 4 * MIB, 64},
+        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256, 2 * MIB, 32},
         [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512, 2 * MIB, 32},
 };
 

@@ -416,6 +416,21 @@ size_t operations_of_bin(const Pack *p, const Operation *operations, size_t n)
     return i;
 }
 
+/* By this factor the window next to a stage is larger on a disk whose first reads are slow. Such a
+ * disk loads many parts at once, but two large requests would fill the ordinary window. */
+#define SLOW_FIRST_WIDENS 2U
+
+static void set_window(Stream *s, bool slow_first_reads)
+{
+    const DeviceEngine *engine = device_engine_of_class(s->device_class);
+    unsigned factor = slow_first_reads ? SLOW_FIRST_WIDENS : 1;
+
+    s->window_bytes = engine->window_bytes;
+    s->window_requests = engine->window_requests;
+    s->beside_bytes = engine->beside_bytes * factor;
+    s->beside_requests = engine->beside_requests * factor;
+}
+
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)
 {
     const PackHeader *h = p->header;
@@ -452,7 +467,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
     }
     for (size_t k = 0; k < l.n_streams; k++) {
         Stream *s = &l.streams[k];
-        const DeviceEngine *engine;
+        bool slow_first_reads = false;
 
         s->first = l.n;
         for (uint32_t i = 0; i < n_volumes; i++)
@@ -460,13 +475,11 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                 add_volume(p, facts, i, policy, &l);
                 s->n_workers = MAX(s->n_workers,
                                    workers_of_volume(&p->volumes[i], &facts[i], s->device_class));
+                slow_first_reads = slow_first_reads ||
+                                   (le32toh(p->volumes[i].flags) & PACK_VOLUME_SLOW_FIRST_READS);
             }
         s->n = l.n - s->first;
-        engine = device_engine_of_class(s->device_class);
-        s->window_bytes = engine->window_bytes;
-        s->window_requests = engine->window_requests;
-        s->beside_bytes = engine->beside_bytes;
-        s->beside_requests = engine->beside_requests;
+        set_window(s, slow_first_reads);
         r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);
         if (r < 0)
             return r;

@@ -101,7 +101,8 @@ typedef enum PackVolumeFlags {
                                             pass also lists directories */
     PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly
                                             (device/estimate.h) */
-    PACK_VOLUME_FLAGS_ALL = (1 << 4) - 1,
+    PACK_VOLUME_SLOW_FIRST_READS = 1 << 4, /* likewise: first reads of its disk are slow */
+    PACK_VOLUME_FLAGS_ALL = (1 << 5) - 1,
 } PackVolumeFlags;
 
 _Static_assert((unsigned)_POLICY_MAX == PACK_PREDICTIONS, "each policy has a prediction");

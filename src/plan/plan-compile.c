@@ -280,6 +280,7 @@ static int add_volume(Compiler *x, uint32_t volume)
             .device_class = plan_device_class(v, x->p),
             .flags = (v->rotational ? PACK_VOLUME_ROTATIONAL : 0U) |
                      (v->seeks_slowly ? PACK_VOLUME_SEEKS_SLOWLY : 0U) |
+                     (v->slow_first_reads ? PACK_VOLUME_SLOW_FIRST_READS : 0U) |
                      (btrfs ? 0U : PACK_VOLUME_PHYSICAL) | (ext ? 0U : PACK_VOLUME_TOUCH_ENTRIES),
     };
     if (!g->fstype || !g->mountpoint)

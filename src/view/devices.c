@@ -220,6 +220,7 @@ void devices_apply(const DeviceRecord *d, Volume *v)
         else if (v->device_class == DEVICE_CLASS_HDD)
             v->device_class = DEVICE_CLASS_UNKNOWN;
     }
+    v->slow_first_reads = e.slow_first_reads;
     v->profile = e.profile;
     v->measured = !device_probe_wanted(&d->samples);
     log_debug("headstart: %s: %.1f MB/s, latency %.0f us, depth %u, seeks %.0f to %.0f us and half "

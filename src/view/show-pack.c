@@ -218,6 +218,7 @@ static Table *volume_table(const Pack *p, bool whole)
             {NULL, "device_size", CELL_BYTES},
             {NULL, "sweep_start", CELL_COUNT},
             {NULL, "seeks_slowly", CELL_BOOLEAN},
+            {NULL, "slow_first_reads", CELL_BOOLEAN},
             {NULL, "rotational", CELL_BOOLEAN},
             {NULL, "physical", CELL_BOOLEAN},
             {NULL, "touch_entries", CELL_BOOLEAN},
@@ -239,10 +240,11 @@ static Table *volume_table(const Pack *p, bool whole)
                   (uint64_t)le32toh(v->n_metadata), (uint64_t)le32toh(v->n_files), data_bytes(p, v),
                   (uint64_t)le32toh(v->n_data), uuid, le64toh(v->subvolume_id),
                   le64toh(v->device_size), pack_sweep_start(p, v),
-                  (flags & PACK_VOLUME_SEEKS_SLOWLY) != 0, (flags & PACK_VOLUME_ROTATIONAL) != 0,
-                  (flags & PACK_VOLUME_PHYSICAL) != 0, (flags & PACK_VOLUME_TOUCH_ENTRIES) != 0,
-                  whole ? metadata_table(p, v) : NULL, whole ? file_table(p, i) : NULL,
-                  whole ? data_table(p, v) : NULL);
+                  (flags & PACK_VOLUME_SEEKS_SLOWLY) != 0,
+                  (flags & PACK_VOLUME_SLOW_FIRST_READS) != 0,
+                  (flags & PACK_VOLUME_ROTATIONAL) != 0, (flags & PACK_VOLUME_PHYSICAL) != 0,
+                  (flags & PACK_VOLUME_TOUCH_ENTRIES) != 0, whole ? metadata_table(p, v) : NULL,
+                  whole ? file_table(p, i) : NULL, whole ? data_table(p, v) : NULL);
     }
     return t;
 }

@@ -36,6 +36,7 @@ typedef struct Volume {
     bool with_root;     /* the filesystem is the root filesystem, or on its disk: if that disk does
                          * not answer, the machine does not work either */
     bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
+    bool slow_first_reads;    /* likewise */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets the profile of the class */
     bool measured;            /* the profile comes from a complete measurement; not set by the

@@ -32,7 +32,12 @@ typedef struct Simulation {
     usec_t spent_usec;
     uint64_t zero_from; /* from here on the device is thin: it returns zeros at once */
     uint64_t free_from; /* from here on the device returns zeros, but reads them like other data */
+    bool *loaded;       /* per part of PART_BYTES: it was read before; NULL: all were */
 } Simulation;
+
+/* The first read of a part of a lazily loaded volume takes this much longer. */
+#define PART_BYTES (512U << 10)
+#define LOAD_NSEC  35000000U
 
 static double uniform(Simulation *s)
 {
@@ -51,6 +56,10 @@ static uint64_t serve(Simulation *s, uint64_t offset, uint64_t length, uint64_t 
     if (uniform(s) * 100 < s->busy_percent) {
         r.arrival_nsec += (uint64_t)((double)s->busy_nsec * uniform(s));
         s->disk.head = (uint64_t)((double)SIZE * uniform(s));
+    }
+    if (s->loaded && !s->loaded[offset / PART_BYTES]) {
+        s->loaded[offset / PART_BYTES] = true;
+        r.arrival_nsec += LOAD_NSEC;
     }
     return disk_serve(&s->disk, &r).finish_nsec;
 }
@@ -195,6 +204,31 @@ static void measures_every_profile(void **state)
         assert_int_equal(s.read_bytes, 0);
         device_estimate(samples, SIZE, start_of(p), &e);
         check(p, &e, 0.1);
+        assert_false(e.slow_first_reads);
+        free(samples);
+    }
+}
+
+/* A plan reads fewer parts for the first time than the plans before it. */
+static void first_reads_of_a_lazily_loaded_volume_are_slow(void **state)
+{
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        DeviceSamples *samples = calloc(1, sizeof(*samples));
+        const DeviceProfile *start =
+                device_profile_of_class(seed % 2 ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD);
+        Simulation s = simulate("netdisk");
+        DeviceEstimate e;
+
+        assert_non_null(samples);
+        s.loaded = calloc(SIZE / PART_BYTES + 1, sizeof(bool));
+        assert_non_null(s.loaded);
+        s.random = seed;
+        for (uint32_t plan = 1; plan <= DEVICE_PROBE_PLANS; plan++) {
+            measure(&s, samples, plan, NULL, 0);
+            device_estimate(samples, SIZE, start, &e);
+            assert_true(e.slow_first_reads);
+        }
+        free(s.loaded);
         free(samples);
     }
 }
@@ -500,6 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(measures_every_profile),
+            cmocka_unit_test(first_reads_of_a_lazily_loaded_volume_are_slow),
             cmocka_unit_test(noise_and_outliers_change_little),
             cmocka_unit_test(one_plan_decides_whether_a_disk_seeks),
             cmocka_unit_test(load_does_not_hide_a_hard_disk),

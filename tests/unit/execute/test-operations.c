@@ -417,6 +417,26 @@ static void test_engines(void **state _unused_)
     }
 }
 
+/* The window next to a stage is larger where first reads are slow, also if only one volume of the
+ * disk was measured. */
+static void test_slow_first_reads(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0}, k = {0};
+    Given two[2] = {one, one};
+    Pack p;
+
+    two[0].class = two[1].class = DEVICE_CLASS_NETDISK;
+    p = make(two, 2);
+    assert_int_equal(operations_from_pack(&p, here, POLICY_CONCURRENT, &l), 0);
+    two[0].flags |= PACK_VOLUME_SLOW_FIRST_READS;
+    p = make(two, 2);
+    assert_int_equal(operations_from_pack(&p, here, POLICY_CONCURRENT, &k), 0);
+    assert_int_equal(k.n_streams, 1);
+    assert_int_equal(k.streams[0].beside_bytes, 2 * l.streams[0].beside_bytes);
+    assert_int_equal(k.streams[0].beside_requests, 2 * l.streams[0].beside_requests);
+    assert_int_equal(k.streams[0].window_bytes, l.streams[0].window_bytes);
+}
+
 /* The data of the executable comes first, on a disk that seeks. */
 static void test_executable(void **state _unused_)
 {
@@ -767,6 +787,7 @@ int main(void)
             cmocka_unit_test_teardown(test_not_mounted, drop),
             cmocka_unit_test_teardown(test_disks, drop),
             cmocka_unit_test_teardown(test_engines, drop),
+            cmocka_unit_test_teardown(test_slow_first_reads, drop),
             cmocka_unit_test_teardown(test_executable, drop),
             cmocka_unit_test_teardown(test_legs, drop),
             cmocka_unit_test_teardown(test_workers, drop),
