@@ -805,12 +805,16 @@ time.sleep(2.5)' "$bus/socket" 3>&- &
     [[ $output != *$'\e'* && $output != *"ninja, "* && $output == *"bench --quiet --profile hdd7200 "*"Done."* ]]
 }
 
-# slowly COMMAND…: runs the command on a terminal of $COLUMNS_OF_TERMINAL columns (none: the size is not known); each of
-# its calls that names a file takes $DELAY_USEC longer (default: 8 ms). Ends a command that does not end by itself.
-slowly() {
+# on_terminal COMMAND…: runs the command on a terminal of $COLUMNS_OF_TERMINAL columns (none: the size is not known), and
+# ends it after a minute.
+on_terminal() {
     local size=${COLUMNS_OF_TERMINAL:+"stty cols $COLUMNS_OF_TERMINAL;"}
-    TERM=xterm run timeout --kill-after=5 60 script -qec "$size $(printf '%q ' strace -f --seccomp-bpf -o /dev/null -e trace=%file -e inject=%file:delay_enter=${DELAY_USEC:-8000} "$@")" \
-        /dev/null
+    TERM=xterm run timeout --kill-after=5 60 script -qec "$size $(printf '%q ' "$@")" /dev/null
+}
+
+# slowly MILLISECONDS COMMAND…: runs the command on a terminal. Each of its calls that names a file takes that much longer.
+slowly() {
+    on_terminal strace -f --seccomp-bpf -o /dev/null -e trace=%file -e inject="%file:delay_enter=${1}000" "${@:2}"
 }
 
 @test "every verb that takes longer than a second shows its progress on a terminal, and none in a pipe" {
@@ -842,7 +846,7 @@ slowly() {
         IFS=: read -r delay line verb <<<"$row"
         echo "# $verb"
         # shellcheck disable=SC2086 # several words
-        DELAY_USEC=${delay}000 PATH=$HS_TMP/bin:$PATH slowly "${headstart[@]}" $verb
+        PATH=$HS_TMP/bin:$PATH slowly "$delay" "${headstart[@]}" $verb
         printf '%s\n' "$status" "$output" | tr '\r' '\n' | tail -n 20
         [ "$status" -eq 0 ]
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
@@ -852,14 +856,14 @@ slowly() {
         [[ $output$stderr != *$'\e['* && $stderr != *"$line"* ]]
     done
     # doctor finds problems in this tree, so its exit status is not 0.
-    DELAY_USEC=30000 slowly "${headstart[@]}" --root="$HS_MNT" doctor
+    slowly 30 "${headstart[@]}" --root="$HS_MNT" doctor
     [[ $output == *$'\e[K'"Checking the files of the packs ["*"% "* || $output == *"%, "*"left"* ]]
     # The time that is left is never 0.
     [[ $output != *"0us left"* ]]
     # A line that is longer than the terminal's would not be overwritten, but fill the screen.
     local columns width
-    for columns in 40 20; do
-        COLUMNS_OF_TERMINAL=$columns DELAY_USEC=30000 slowly "${headstart[@]}" --root="$HS_MNT" doctor
+    for columns in 80 40 20; do
+        COLUMNS_OF_TERMINAL=$columns slowly 30 "${headstart[@]}" --root="$HS_MNT" doctor
         # The last character of a line, which "\r" precedes, is at most in the last but one column.
         width=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(Checking the files.*\)$/\1/p' | wc -L)
         echo "# $columns columns: $width"
@@ -877,19 +881,17 @@ slowly() {
         IFS=: read -r i line verb <<<"$row"
         echo "# $verb"
         # shellcheck disable=SC2086 # several words
-        TERM=xterm run script -qec "$(printf '%q ' strace -f -o /dev/null -P "$i" -P "${i##*/}" -e inject=openat:delay_enter=1200000 \
-            "${headstart[@]}" $verb)" /dev/null
+        on_terminal strace -f -o /dev/null -P "$i" -P "${i##*/}" -e inject=openat:delay_enter=1200000 "${headstart[@]}" $verb
         printf '%s\n' "$status" "$output" | tr '\r' '\n' | tail -n 20
         [ "$status" -eq 0 ]
         [[ $output == *$'\e[K'"$line"*$'\r\e[K'* ]]
     done
     # record also examines the files that other tests open at this time, so only its calls for these files take longer.
-    TERM=xterm run timeout --kill-after=5 60 script -qec "$(printf '%q ' strace -f -o /dev/null -P "$HS_MNT/usr/bin" \
-        -e inject=%file:delay_enter=60000 "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*)" /dev/null
+    on_terminal strace -f -o /dev/null -P "$HS_MNT/usr/bin" -e inject=%file:delay_enter=60000 \
+        "${headstart[@]}" record --output="$HS_TMP/trace.json" -- cat "$HS_MNT"/usr/bin/*
     [[ $output == *$'\e[K'"Making the trace, "* && $output != *"Recording, "* ]]
     # Without a command, record waits for Ctrl+C.
-    TERM=xterm run script -qec "timeout --foreground -s INT 2.5 '$HEADSTART' record --root='$HS_MNT' --output='$HS_TMP/trace.json'" \
-        /dev/null
+    on_terminal timeout --foreground -s INT 2.5 "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/trace.json"
     echo "$output"
     [[ $output == *"Recording session; Ctrl+C ends it."*$'\e[K'"Recording, 1s"*$'\r\e[K'*"headstart: recorded session"* ]]
 }
