@@ -31,9 +31,9 @@
  *   is the smallest depth with full throughput.
  *
  * Samples that the device answered with zeros count only if there are too few others. There are two
- * exceptions. For slow first reads all samples count. Whether the device seeks slowly: a disk that
- * seeks takes as long for a free block as for any other. For this question, zeros are left out only
- * if they took less than half of the time of the others. */
+ * exceptions. The question about slow first reads uses all samples. The question whether the device
+ * seeks slowly leaves zeros out only if they took less than half of the time of the others, because
+ * a disk that seeks takes as long for a free block as for any other. */
 
 #include "device/profile.h"
 #include "device/samples.h"
