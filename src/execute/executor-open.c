@@ -89,9 +89,8 @@ void execute_open(Worker *w, const Operation *op)
 {
     Replay *x = w->replay;
     const PackFile *f = &x->pack->files[op->index];
-    bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
-    bool touch =
-            directory && (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
+    bool touch = pack_file_is_listed(f) &&
+                 (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
     File *file = &x->files[op->index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
     bool keep, tried, opened;

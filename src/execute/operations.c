@@ -140,11 +140,11 @@ static unsigned phase_of(const Pack *p, const VolumeFacts *facts, const Operatio
     case OPERATION_METADATA:
         return 0;
     case OPERATION_ITEM:
-        return 1;
+        return p->metadata[o->index].reader == METADATA_XFS_DIRECTORY ? 2 : 1;
     case OPERATION_OPEN:
-        return replays_metadata(&p->volumes[o->volume], &facts[o->volume]) ? 4 : 2;
+        return replays_metadata(&p->volumes[o->volume], &facts[o->volume]) ? 5 : 3;
     default:
-        return 3;
+        return 4;
     }
 }
 

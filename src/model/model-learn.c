@@ -72,6 +72,13 @@ static int compare_u32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Returns true if the stage opened the directory. A stage that only looks its name up reads its
+ * inode, but none of its entries. */
+static bool is_listed(const TraceFile *f)
+{
+    return f->directory && !f->looked_up;
+}
+
 /* Fills m->files. (*ret_where)[i] is the index in the model of the trace's file i. */
 static int learn_files(const Trace *t, Model *m, uint32_t **ret_where)
 {
@@ -100,12 +107,12 @@ static int learn_files(const Trace *t, Model *m, uint32_t **ret_where)
         if (r >= 0 && last && strcmp(last->path, names[i].path) == 0) {
             /* The trace names this path twice. It becomes one file, which is a directory if either
              * row is. */
-            last->directory = last->directory || t->files[names[i].trace_file].directory;
+            last->directory = last->directory || is_listed(&t->files[names[i].trace_file]);
             free(names[i].path);
         } else if (r >= 0)
             m->files[m->n_files++] = (ModelFile){
                     .path = names[i].path,
-                    .directory = t->files[names[i].trace_file].directory,
+                    .directory = is_listed(&t->files[names[i].trace_file]),
             };
         else
             free(names[i].path);

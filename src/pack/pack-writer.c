@@ -153,7 +153,8 @@ static void write_file(Writer *w, const PackContentFile *f)
     uint16_t flags =
             (uint16_t)((f->directory ? PACK_FILE_DIRECTORY : 0) |
                        (f->written_in_place ? PACK_FILE_VOLATILE : 0) |
-                       (f->touched ? PACK_FILE_TOUCHED : 0) | (f->symlink ? PACK_FILE_SYMLINK : 0));
+                       (f->touched ? PACK_FILE_TOUCHED : 0) | (f->symlink ? PACK_FILE_SYMLINK : 0) |
+                       (f->looked_up ? PACK_FILE_LOOKED_UP : 0));
 
     w->files[w->n_files++] = (PackFile){
             .inode = htole64(f->inode),

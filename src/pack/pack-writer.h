@@ -20,6 +20,7 @@ typedef struct PackContentFile {
     bool written_in_place; /* PACK_FILE_VOLATILE */
     bool touched;          /* PACK_FILE_TOUCHED */
     bool symlink;          /* PACK_FILE_SYMLINK */
+    bool looked_up;        /* PACK_FILE_LOOKED_UP */
 } PackContentFile;
 
 typedef struct PackContentMetadata {

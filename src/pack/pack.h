@@ -98,7 +98,7 @@ typedef enum PackVolumeFlags {
     PACK_VOLUME_PHYSICAL = 1 << 1,      /* `physical` fields are places on the device (not so on
                                            btrfs) */
     PACK_VOLUME_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
-                                            pass also lists directories */
+                                            pass also lists directories that sessions list */
     PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly
                                             (device/estimate.h) */
     PACK_VOLUME_SLOW_FIRST_READS = 1 << 4, /* likewise: first reads of its disk are slow */
@@ -140,7 +140,9 @@ typedef enum PackFileFlags {
                                     file (saved state): its identity is the path alone */
     PACK_FILE_TOUCHED = 1 << 2,  /* the application itself touched the pages of its ranges */
     PACK_FILE_SYMLINK = 1 << 3,  /* a symbolic link: only its inode is read */
-    PACK_FILE_FLAGS_ALL = (1 << 4) - 1,
+    PACK_FILE_LOOKED_UP =
+            1 << 4, /* a directory whose entries nobody lists: only its inode is read */
+    PACK_FILE_FLAGS_ALL = (1 << 5) - 1,
 } PackFileFlags;
 
 typedef struct PackFile {
@@ -229,6 +231,12 @@ static inline usec_t pack_predicted_usec(const Pack *p, Policy policy)
     uint32_t t = le32toh(p->header->predicted_usec[policy]);
 
     return t > 0 ? t : USEC_INFINITY;
+}
+
+/* Returns true if sessions read the entries of this directory. */
+static inline bool pack_file_is_listed(const PackFile *f)
+{
+    return (le16toh(f->flags) & (PACK_FILE_DIRECTORY | PACK_FILE_LOOKED_UP)) == PACK_FILE_DIRECTORY;
 }
 
 static inline const char *pack_string(const Pack *p, le32_t offset)

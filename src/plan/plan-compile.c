@@ -154,6 +154,7 @@ static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
         g->files[g->n_files++] = (PackContentFile){
                 .path = path,
                 .directory = f->directory,
+                .looked_up = f->directory && !f->listed,
                 .symlink = f->symlink,
                 .written_in_place = !f->directory && f->mtime_nsec > 0 &&
                                     (uint64_t)f->mtime_nsec / NSEC_PER_USEC >= x->p->volatile_since,

@@ -197,12 +197,19 @@ static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile
     return read_extents(x, path_fd, f);
 }
 
+/* A directory that no session has opened was only looked up. */
+static bool is_listed(const PredictedFile *p, const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && p->directory;
+}
+
 static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const char *below,
                     const struct stat *st, Inode *e)
 {
     LocatedFile f = {
             .volume = (uint32_t)(v - x->volumes->volumes),
             .directory = S_ISDIR(st->st_mode),
+            .listed = is_listed(p, st),
             .symlink = S_ISLNK(st->st_mode),
             .nested = st->st_dev != v->st_dev,
             .of_root = st->st_uid == 0,
@@ -307,7 +314,7 @@ static int note_metadata(Locator *x, const Found *f, const PredictedFile *p)
     if (f->st.st_dev != f->v->st_dev)
         return 0;
     return metadata_deriver_note(
-            d, &(NotedFile){f->below, f->st.st_ino, S_ISDIR(f->st.st_mode), p->probability});
+            d, &(NotedFile){f->below, f->st.st_ino, is_listed(p, &f->st), p->probability});
 }
 
 /* Finds or adds the located file of this inode. It exists already if another name of the file was
@@ -324,6 +331,7 @@ static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inod
     f = &x->l->files[(*ret)->file];
     f->probability = MAX(f->probability, p->probability);
     f->first_use = MIN(f->first_use, p->first_use);
+    f->listed = f->listed || is_listed(p, &found->st);
     f->touched = f->touched && p->touched;
     x->l->n_skipped[PLAN_SKIP_DUPLICATE]++;
     return 0;

@@ -50,6 +50,7 @@ typedef struct LocatedFile {
     char *path; /* relative to the mount point of its volume; "." for the mount point itself */
     uint32_t volume;
     bool directory;
+    bool listed;  /* a directory of which the entries are read, under one of its names */
     bool symlink; /* without maps: only its inode is read */
     bool nested;  /* in a subvolume inside the volume, which has inode numbers of its own */
     bool of_root; /* root owns it */

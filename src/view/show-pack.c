@@ -129,6 +129,8 @@ static const char *item_text(char buf[static ITEM_TEXT_MAX], const PackMetadata 
         return NULL;
     if (item.reader == METADATA_XFS_INODE)
         snprintf(buf, ITEM_TEXT_MAX, "inode %" PRIu64, item.object);
+    else if (item.reader == METADATA_XFS_DIRECTORY)
+        snprintf(buf, ITEM_TEXT_MAX, "entries %" PRIu64, item.object);
     else /* as btrfs inspect-internal dump-tree prints a key of an unknown type */
         snprintf(buf, ITEM_TEXT_MAX, "(%" PRIu64 " %u %" PRIu64 ")", item.object, item.type,
                  item.offset);
@@ -160,13 +162,10 @@ static Table *metadata_table(const Pack *p, const PackVolume *v)
 static Table *file_table(const Pack *p, uint32_t volume)
 {
     static const Column columns[] = {
-            {NULL, "path", CELL_PATH},
-            {NULL, "directory", CELL_BOOLEAN},
-            {NULL, "inode", CELL_COUNT},
-            {NULL, "size_bytes", CELL_BYTES},
-            {NULL, "probability", CELL_PROBABILITY},
-            {NULL, "need_usec", CELL_TIMESPAN},
-            {0},
+            {NULL, "path", CELL_PATH},          {NULL, "directory", CELL_BOOLEAN},
+            {NULL, "listed", CELL_BOOLEAN},     {NULL, "inode", CELL_COUNT},
+            {NULL, "size_bytes", CELL_BYTES},   {NULL, "probability", CELL_PROBABILITY},
+            {NULL, "need_usec", CELL_TIMESPAN}, {0},
     };
     const PackVolume *v = p->volumes + volume;
     Table *t = table_new(columns);
@@ -177,8 +176,9 @@ static Table *file_table(const Pack *p, uint32_t volume)
         const PackFile *f = p->files + index;
 
         full_path(p, volume, index, path, sizeof(path));
-        table_row(t, path, (le16toh(f->flags) & PACK_FILE_DIRECTORY) != 0, le64toh(f->inode),
-                  le64toh(f->size), probability_of(f->probability), need_usec(f->need_msec));
+        table_row(t, path, (le16toh(f->flags) & PACK_FILE_DIRECTORY) != 0, pack_file_is_listed(f),
+                  le64toh(f->inode), le64toh(f->size), probability_of(f->probability),
+                  need_usec(f->need_msec));
     }
     return t;
 }

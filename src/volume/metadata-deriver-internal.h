@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What metadata-deriver.c has noted, for derive-items.c. */
+/* What metadata-deriver.c has noted, for derive-btrfs.c and derive-xfs.c, and the list of what they
+ * find. */
 
 #include "volume/metadata-deriver.h"
 
@@ -16,6 +17,13 @@ typedef struct Needed {
     double probability;
     bool oom;
 } Needed;
+
+/* A directory in which names are looked up, or that is listed. */
+typedef struct NeededDirectory {
+    const char *path; /* below the mount point */
+    const Needed *needed;
+    size_t n_names; /* how many names are looked up in it */
+} NeededDirectory;
 
 /* A name that is looked up in a directory. */
 typedef struct NeededName {
@@ -39,10 +47,26 @@ typedef struct NeededMetadata {
     size_t n_names;
     const NeededData *data;
     size_t n_data;
+    NeededDirectory *directories; /* for xfs only */
+    size_t n_directories;
 } NeededMetadata;
+
+typedef struct Derived {
+    DerivedMetadata *items;
+    size_t n, allocated;
+} Derived;
+
+void derived_done(Derived *d);
+
+/* Returns 0 or -ENOMEM. */
+int derived_add(Derived *d, const DerivedMetadata *m);
+
+/* Sorts the blocks. Of blocks that overlap the first one remains, with the highest probability. The
+ * caller frees *ret. */
+void derived_finish(Derived *d, DerivedMetadata **ret, size_t *ret_n);
 
 /* Like metadata_deriver_finish(), for btrfs. */
 int derive_btrfs_items(const NeededMetadata *n, DerivedMetadata **ret, size_t *ret_n);
 
-/* Like metadata_deriver_finish(), for xfs. */
-int derive_xfs_items(const NeededMetadata *n, DerivedMetadata **ret, size_t *ret_n);
+/* Like metadata_deriver_finish(), for xfs. Sorts the directories. */
+int derive_xfs_items(NeededMetadata *n, DerivedMetadata **ret, size_t *ret_n);

@@ -15,6 +15,7 @@
 typedef struct Parent {
     UT_hash_handle hh;
     Needed *needed;
+    size_t n_names; /* looked up in it */
     bool oom;
     char path[];
 } Parent;
@@ -143,9 +144,10 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
 }
 
 /* Notes that the name is looked up in the directory. Returns 0 or -ENOMEM. */
-static int note_name(MetadataDeriver *d, const Parent *directory, const char *name,
-                     double probability)
+static int note_name(MetadataDeriver *d, Parent *directory, const char *name, double probability)
 {
+    if (directory)
+        directory->n_names++;
     if (!d->btrfs || !directory)
         return 0;
     if (grow_array(&d->names, &d->allocated_names, d->n_names + 1, sizeof(NeededName)) < 0)
@@ -166,6 +168,8 @@ int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f)
     if (r < 0)
         return r;
     n->listed = n->listed || f->listed;
+    if (f->listed && note_directory(d, f->path, f->probability, &directory) < 0)
+        return -ENOMEM;
     if (strcmp(f->path, ".") == 0)
         return 0;
     above = strdup(f->path);
@@ -302,9 +306,23 @@ static int derive_ext2_blocks(MetadataDeriver *d, DerivedMetadata **ret, size_t 
     return 0;
 }
 
+static int derive_xfs(const MetadataDeriver *d, NeededMetadata *needed, DerivedMetadata **ret,
+                      size_t *ret_n)
+{
+    _cleanup_free_ NeededDirectory *directories =
+            calloc(HASH_COUNT(d->parents) + 1, sizeof(NeededDirectory));
+
+    if (!directories)
+        return -ENOMEM;
+    needed->directories = directories;
+    for (const Parent *p = d->parents; p; p = p->hh.next)
+        directories[needed->n_directories++] = (NeededDirectory){p->path, p->needed, p->n_names};
+    return derive_xfs_items(needed, ret, ret_n);
+}
+
 int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *ret_n)
 {
-    const NeededMetadata needed = {
+    NeededMetadata needed = {
             .v = &d->v,
             .volume_fd = d->volume_fd,
             .inodes = d->needed,
@@ -322,6 +340,6 @@ int metadata_deriver_finish(MetadataDeriver *d, DerivedMetadata **ret, size_t *r
     if (d->ext)
         return derive_ext2_blocks(d, ret, ret_n);
     return d->btrfs ? derive_btrfs_items(&needed, ret, ret_n)
-           : d->xfs ? derive_xfs_items(&needed, ret, ret_n)
+           : d->xfs ? derive_xfs(d, &needed, ret, ret_n)
                     : -EOPNOTSUPP;
 }

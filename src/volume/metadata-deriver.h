@@ -9,7 +9,8 @@
  *   metadata was never observed. For other filesystems it uses one only for files that no session
  *   can have shown.
  * - btrfs: the leaves with inodes, names, extents and checksums (volume/btrfs-trees.h).
- * - xfs: the blocks with inodes. Their place follows from their numbers.
+ * - xfs: the blocks with inodes, whose place follows from their numbers, and the blocks with the
+ *   entries of directories of which most are needed.
  *
  * On btrfs and xfs a range comes with the item for which the filesystem is asked, because it keeps
  * its metadata in a cache of its own. */

@@ -214,8 +214,50 @@ has_block() {
         planned 'any(.volumes[0].metadata[]; .offset <= $b and $b < .offset + .length)' \
             --argjson b $((address * 512))
     done
-    planned '.volumes[0].metadata | length <= 4 and all(.object > 0)'
+    planned '.volumes[0].metadata | map(select(.entries | not)) | length <= 4 and all(.object > 0)'
     planned '.volumes[0].metadata | map(.offset) | . == sort'
+}
+
+# entries DIRECTORY: prints "true" for each range of the device with entries of the directory, according to
+# xfs_bmap, that is an item of the plan, and "false" for each that is not
+entries() {
+    xfs_bmap -v "$1" | sed -n 's/.*[^.0-9]\([0-9]*\)\.\.\([0-9]*\) .*/\1 \2/p' | while read -r first last; do
+        # shellcheck disable=SC2016
+        jq --argjson from $((first * 512)) --argjson to $(((last + 1) * 512)) \
+            'any(.volumes[0].metadata[]; .entries and .offset < $to and .offset + .length > $from)' "$PLAN"
+    done | uniq
+}
+
+@test "xfs: the entries of directories are items, but not those of a large one with few names, and not below it" {
+    hs_filesystem xfs 320
+    local i
+    mkdir -p "$HS_MNT/small/in" "$HS_MNT/large/in" "$HS_MNT/inline"
+    for ((i = 0; i < 60; i++)); do
+        echo "$i" >"$HS_MNT/small/file-with-a-long-name-$i"
+        echo "$i" >"$HS_MNT/small/in/file-with-a-long-name-$i"
+        echo "$i" >"$HS_MNT/large/in/file-with-a-long-name-$i"
+    done
+    for ((i = 0; i < 900; i++)); do echo "$i" >"$HS_MNT/large/file-with-a-long-name-$i"; done
+    echo x >"$HS_MNT/inline/x"
+    sync -f "$HS_MNT"
+    [ "$(xfs_bmap -v "$HS_MNT/large" | wc -l)" -ge 5 ]
+    plan --class=hdd <<<"/small/in/file-with-a-long-name-7 0 4096
+/large/file-with-a-long-name-7 0 4096
+/large/in/file-with-a-long-name-7 0 4096
+/inline/x 0 4096"
+    [ "$(entries "$HS_MNT/small")" = true ]
+    [ "$(entries "$HS_MNT/small/in")" = true ]
+    [ "$(entries "$HS_MNT/large")" = false ]
+    [ "$(entries "$HS_MNT/large/in")" = false ]
+    # A directory that is listed needs all of its entries, and so do many names.
+    plan --class=hdd <<<"/large
+/large/in/file-with-a-long-name-7 0 4096"
+    [ "$(entries "$HS_MNT/large")" = true ]
+    [ "$(entries "$HS_MNT/large/in")" = true ]
+    plan --class=hdd < <(for ((i = 0; i < 300; i++)); do
+        printf '/large/file-with-a-long-name-%d\t0\t4096\n' $((i * 3))
+    done)
+    [ "$(entries "$HS_MNT/large")" = true ]
 }
 
 # name_key NAME: prints the key under which btrfs-progs shows the entry of that name

@@ -206,8 +206,9 @@ names_are_recorded_and_replayed() {
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet
     "$HEADSTART" show --json=short "$HS_STATE/boot.pack" |
-        jq -e '[.volumes[].files[].path] | index("data/link") and index("data/status") and
-                   index("data/sub/of/deep") and (index("data/other") | not)'
+        jq -e '([.volumes[].files[].path] | index("data/link") and index("data/status") and
+                   index("data/sub/of/deep") and (index("data/other") | not)) and
+               ([.volumes[].files[] | select(.directory) | .listed] | length == 4 and all(not))'
     hs_cold
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --json "$HS_STATE/boot.pack"
     jq -e '.files >= 6 and .skipped == {}' <<<"$output"

@@ -270,6 +270,72 @@ items_read() {
     items_read btrfs
 }
 
+# many_directories: fills HS_MNT with 30 directories, each with a block of entries, and one with many blocks
+many_directories() {
+    local i k
+    for ((i = 0; i < 30; i++)); do
+        mkdir -p "$HS_MNT/top/d$i"
+        for ((k = 0; k < 40; k++)); do : >"$HS_MNT/top/d$i/an-empty-file-with-a-long-name-$k"; done
+    done
+    mkdir "$HS_MNT/large"
+    for ((k = 0; k < 2000; k++)); do : >"$HS_MNT/large/an-empty-file-with-a-long-name-$k"; done
+    sync -f "$HS_MNT"
+}
+
+# lists_without_reads: after a replay with the policy metadata, a listing of the 30 directories reads nothing
+lists_without_reads() {
+    local before
+    hs_cold
+    run -0 replay --wait --json --policy=metadata "$PACK"
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+    before=$(hs_reads)
+    find "$HS_MNT/top" >/dev/null
+    [ "$(hs_reads)" -eq "$before" ]
+}
+
+@test "xfs: items bring the entries of directories into memory" {
+    hs_filesystem xfs 400
+    many_directories
+    # Each directory has one name in the pack. No open lists them.
+    find "$HS_MNT/top" -name '*-7' | sort | "$MKPACK" --metadata "$PACK" "$HS_MNT"
+    [ "$("$HEADSTART" show --json=short --limit=0 "$PACK" |
+        jq '[.volumes[].metadata[].item | select(startswith("entries "))] | length')" -ge 31 ]
+    hs_attempts lists_without_reads
+}
+
+@test "xfs: a directory that is gone, or has another inode, is no error" {
+    hs_filesystem xfs 400
+    many_directories
+    find "$HS_MNT/top" -name '*-7' | sort | "$MKPACK" --metadata "$PACK" "$HS_MNT"
+    rm -r "$HS_MNT/top/d0" "$HS_MNT/top/d1"
+    mkdir "$HS_MNT/top/d1"
+    sync -f "$HS_MNT"
+    hs_cold
+    run -0 replay --wait --json "$PACK"
+    [ "$(replayed '.skipped | keys == ["gone"]')" = true ]
+    [ "$(replayed .files)" -eq 28 ]
+}
+
+# reads_of OPTION…: prints how many sectors a replay of the directory `large` reads
+reads_of() {
+    local before
+    echo "$HS_MNT/large" | "$MKPACK" "$@" "$PACK" "$HS_MNT"
+    hs_cold
+    before=$(hs_sectors)
+    replay --wait "$PACK" >/dev/null
+    echo $(($(hs_sectors) - before))
+}
+
+looked_up_reads_less() {
+    [ $(($(reads_of --looked-up) + 128)) -le "$(reads_of)" ]
+}
+
+@test "xfs: replay lists directories, but not those that were only looked up" {
+    hs_filesystem xfs 400
+    many_directories
+    hs_attempts looked_up_reads_less
+}
+
 @test "without CAP_SYS_ADMIN items are left out, and opening the files reads what they need" {
     need_command setpriv
     hs_filesystem btrfs 400

@@ -13,6 +13,7 @@
  *     --metadata          adds the metadata that libext2fs finds for the files and directories
  *     --device-size=N     stores this size of the device, for example a wrong one
  *     --volatile          marks all files as written in place
+ *     --looked-up         marks all directories as looked up, but not listed
  */
 
 #include "base/clock.h"
@@ -43,7 +44,7 @@ typedef struct Options {
     PolicyReason reason;
     int device_class; /* < 0: the class of the volume's device */
     uint64_t deadline, control, device_size;
-    bool metadata, written_in_place;
+    bool metadata, written_in_place, looked_up;
 } Options;
 
 static Wanted *wanted;
@@ -114,7 +115,7 @@ static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted 
     s->allocated_data = list.allocated;
 }
 
-static void add_files(PackContentVolume *s, const char *mountpoint, bool written_in_place)
+static void add_files(PackContentVolume *s, const char *mountpoint, const Options *o)
 {
     size_t l = strlen(mountpoint);
 
@@ -137,7 +138,8 @@ static void add_files(PackContentVolume *s, const char *mountpoint, bool written
             s->files[s->n_files++] = (PackContentFile){
                     .path = strdup(*path ? path : "."),
                     .directory = S_ISDIR(st.st_mode),
-                    .written_in_place = written_in_place && S_ISREG(st.st_mode),
+                    .looked_up = S_ISDIR(st.st_mode) && o->looked_up,
+                    .written_in_place = o->written_in_place && S_ISREG(st.st_mode),
                     .inode = st.st_ino,
                     .size_bytes = (uint64_t)st.st_size,
                     .mtime_nsec = st.st_mtim.tv_sec * 1000000000L + st.st_mtim.tv_nsec,
@@ -193,8 +195,9 @@ static void add_items(PackContentVolume *s, const Volume *v)
     system.of_system = true;
     r = metadata_deriver_new(&system, fd, &d);
     for (size_t i = 0; r >= 0 && i < s->n_files; i++)
-        r = metadata_deriver_note(
-                d, &(NotedFile){s->files[i].path, s->files[i].inode, s->files[i].directory, 1});
+        r = metadata_deriver_note(d,
+                                  &(NotedFile){s->files[i].path, s->files[i].inode,
+                                               s->files[i].directory && !s->files[i].looked_up, 1});
     for (size_t i = 0; r >= 0 && i < s->n_data; i++)
         r = metadata_deriver_note_data(d, s->files[s->data[i].file].inode,
                                        &(PredictedRange){s->data[i].offset, s->data[i].length, 1},
@@ -235,7 +238,7 @@ static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpo
                      (strncmp(v->fstype, "ext", 3) != 0 ? PACK_VOLUME_TOUCH_ENTRIES : 0),
     };
     memcpy(s->uuid, v->uuid_bytes, sizeof(s->uuid));
-    add_files(s, mountpoint, o->written_in_place);
+    add_files(s, mountpoint, o);
     if (o->metadata && volume_is_ext(v))
         add_metadata(s, v);
     else if (o->metadata && volume_has_items(v))
@@ -255,6 +258,7 @@ int main(int argc, char **argv)
             {"device-size", required_argument, NULL, 'z'},
             {"metadata", no_argument, NULL, 'm'},
             {"volatile", no_argument, NULL, 'v'},
+            {"looked-up", no_argument, NULL, 'l'},
             {NULL, 0, NULL, 0},
     };
     _cleanup_pack_content_ PackContent *c = calloc(1, sizeof(PackContent));
@@ -297,6 +301,9 @@ int main(int argc, char **argv)
             break;
         case 'v':
             o.written_in_place = true;
+            break;
+        case 'l':
+            o.looked_up = true;
             break;
         default:
             return 2;

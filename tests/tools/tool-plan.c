@@ -6,7 +6,8 @@
  *     tool-plan [OPTION…] ROOT
  *
  *     PATH [<TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]]   a file below ROOT, with a map if there
- *                                                            is an offset; the lines of one path
+ *                                                            is an offset, else also a directory
+ *                                                            that is listed; the lines of one path
  *                                                            follow one another
  *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata of that filesystem
  *
@@ -61,6 +62,7 @@ static void add_line(Prediction *p, char *line, size_t *allocated_maps)
         p->files = grow(p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile));
         f = &p->files[p->n_files];
         *f = (PredictedFile){.path = strdup(path),
+                             .directory = !offset,
                              .probability = probability,
                              .first_use = p->n_files++ * USEC_PER_MSEC};
         *allocated_maps = 0;
@@ -117,6 +119,9 @@ static json_object *print_volume(const PackContentVolume *g)
         if (g->metadata[i].item.reader != METADATA_OF_DEVICE) {
             put_number(e, "object", g->metadata[i].item.object);
             put_number(e, "type", g->metadata[i].item.type);
+            json_object_object_add(
+                    e, "entries",
+                    json_object_new_boolean(g->metadata[i].item.reader == METADATA_XFS_DIRECTORY));
         }
         json_object_array_add(metadata, e);
     }

@@ -380,12 +380,17 @@ static void looked_up_names_are_needed(void **state)
     assert_int_equal(trace_add_path(t, "/f/link", &path), 0);
     assert_int_equal(trace_add_file(t, path, 0, false, &file), 0);
     t->files[file].looked_up = true;
+    assert_int_equal(trace_add_path(t, "/f/names", &path), 0);
+    assert_int_equal(trace_add_file(t, path, 0, true, &file), 0);
+    t->files[file].looked_up = true;
     learn(&m, t);
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL));
     p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(chance(p, "/f/link"), 0.5);
     assert_int_equal(predicted(p, "/f/link")->n_maps, 0);
     assert_int_equal(predicted(p, "/f/link")->first_use, 0);
+    assert_near(chance(p, "/f/names"), 0.5);
+    assert_false(predicted(p, "/f/names")->directory); /* none of its entries is needed */
 }
 
 /* Programs that the boot has started read their executables while an automatic login begins. */
