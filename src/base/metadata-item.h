@@ -11,8 +11,8 @@
 typedef enum MetadataReader {
     METADATA_OF_DEVICE,  /* by a read of the block device (ext2, ext3, ext4) */
     METADATA_BTRFS_ITEM, /* by a search for the first item of the block (BTRFS_IOC_TREE_SEARCH) */
-    METADATA_XFS_INODE,  /* by a query of an inode in the block (XFS_IOC_FSBULKSTAT_SINGLE) */
-    METADATA_XFS_DIRECTORY, /* by a listing of the directory (XFS_IOC_OPEN_BY_HANDLE), from the
+    METADATA_XFS_INODE,  /* by an attempt to open an inode of the block (open_by_handle_at(2)) */
+    METADATA_XFS_DIRECTORY, /* by a listing of the directory that is opened by its handle, from the
                                first entry of the block on */
     _METADATA_READER_MAX,
 } MetadataReader;

@@ -157,9 +157,11 @@ static bool serves(const Candidate *c, const PackVolume *s)
 /* Returns true if metadata of the volume has items, and this process may ask for them. */
 static bool may_ask(const Pack *p, const PackVolume *s)
 {
-    return le32toh(s->n_metadata) > 0 &&
-           p->metadata[le32toh(s->first_metadata)].reader != METADATA_OF_DEVICE &&
-           metadata_items_allowed();
+    MetadataReader first = le32toh(s->n_metadata) > 0
+                                   ? pack_item(&p->metadata[le32toh(s->first_metadata)]).reader
+                                   : METADATA_OF_DEVICE;
+
+    return first != METADATA_OF_DEVICE && metadata_items_allowed(first);
 }
 
 static int fill_volume(const Pack *p, uint32_t index, const Candidate *c, MountedVolume *m,

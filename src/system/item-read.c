@@ -7,21 +7,17 @@
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
-#include <stddef.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A query of one inode, of xfs_fs.h of the library libhandle. */
-typedef struct XfsBulkRequest {
-    uint64_t *inode;
-    int32_t n_entries;
-    void *buffer;
-    int32_t *n_found;
-} XfsBulkRequest;
+/* The type of a handle of xfs that consists of the number of an inode with 64 bits and its
+ * generation. File servers give such handles to their clients, so they stay valid. */
+#define XFS_HANDLE_TYPE  0x81
+#define XFS_HANDLE_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 
-#define XFS_BULKSTAT_SINGLE _IOWR('X', 102, XfsBulkRequest)
-#define XFS_ENTRY_MAX       256 /* more than sizeof(struct xfs_bstat) */
+#define ENTRIES_BYTES 512 /* room for at least one entry of a directory */
 
 static int read_btrfs(int dir_fd, const MetadataItem *item)
 {
@@ -43,59 +39,40 @@ static int read_btrfs(int dir_fd, const MetadataItem *item)
     return ioctl(dir_fd, BTRFS_IOC_TREE_SEARCH, &args) < 0 ? -errno : 0;
 }
 
-static int read_xfs(int dir_fd, const MetadataItem *item)
+/* Opens an inode of xfs; dir_fd is any directory of its filesystem. Returns a descriptor, -ESTALE
+ * (the inode has another generation, or is not in use), or another negative errno. */
+static int open_xfs(int dir_fd, uint64_t inode, uint32_t generation, int flags)
 {
-    char buffer[XFS_ENTRY_MAX];
-    uint64_t inode = item->object;
-    int32_t n = 0;
-    XfsBulkRequest request = {&inode, 1, buffer, &n};
+    union {
+        struct file_handle h;
+        char room[sizeof(struct file_handle) + XFS_HANDLE_BYTES];
+    } x = {.h = {.handle_bytes = XFS_HANDLE_BYTES, .handle_type = XFS_HANDLE_TYPE}};
+    int fd;
 
-    if (ioctl(dir_fd, XFS_BULKSTAT_SINGLE, &request) >= 0)
-        return 0;
-    return errno == EINVAL ? -ENOENT : -errno; /* EINVAL: there is no such inode */
+    memcpy(x.h.f_handle, &inode, sizeof(inode));
+    memcpy(x.h.f_handle + sizeof(inode), &generation, sizeof(generation));
+    fd = open_by_handle_at(dir_fd, &x.h, flags | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
 }
 
-/* The handle of a file, and a request to open it, of xfs_fs.h. */
-typedef struct XfsHandle {
-    uint8_t filesystem[8]; /* the kernel takes the filesystem of the descriptor */
-    uint16_t id_length;    /* of the next three */
-    uint16_t reserved;
-    uint32_t generation;
-    uint64_t inode;
-} XfsHandle;
+/* The filesystem reads the inode, and then compares the generation, which hardly ever is 0. */
+static int read_xfs_inode(int dir_fd, const MetadataItem *item)
+{
+    _cleanup_close_ int fd = open_xfs(dir_fd, item->object, 0, O_PATH);
 
-typedef struct XfsHandleRequest {
-    uint32_t fd;
-    void *path;
-    uint32_t open_flags;
-    void *handle;
-    uint32_t handle_length;
-    void *answer;
-    uint32_t *answer_length;
-} XfsHandleRequest;
+    return fd < 0 && fd != -ESTALE ? fd : 0;
+}
 
-#define XFS_ENTRIES_BYTES  512 /* room for at least one entry */
-#define XFS_OPEN_BY_HANDLE _IOWR('X', 107, XfsHandleRequest)
-
-/* Lists the first entries from the item's position on, and returns when their block is in memory.
- * If the kernel does not know the path of the directory yet, it also reads the directory above. */
+/* Lists the first entries from the item's position on. If the kernel does not know the path of the
+ * directory yet, it first searches the directory above for its name. */
 static int read_xfs_directory(int dir_fd, const MetadataItem *item)
 {
-    XfsHandle handle = {
-            .id_length = sizeof(handle) - offsetof(XfsHandle, reserved),
-            .generation = metadata_xfs_generation(item),
-            .inode = item->object,
-    };
-    XfsHandleRequest request = {
-            .open_flags = O_RDONLY | O_DIRECTORY | O_NOATIME,
-            .handle = &handle,
-            .handle_length = sizeof(handle),
-    };
-    char entries[XFS_ENTRIES_BYTES];
-    _cleanup_close_ int fd = ioctl(dir_fd, XFS_OPEN_BY_HANDLE, &request);
+    _cleanup_close_ int fd = open_xfs(dir_fd, item->object, metadata_xfs_generation(item),
+                                      O_RDONLY | O_DIRECTORY | O_NOATIME);
+    char entries[ENTRIES_BYTES];
 
     if (fd < 0)
-        return errno == ESTALE ? -ENOENT : -errno;
+        return fd == -ESTALE ? -ENOENT : fd;
     if (lseek(fd, metadata_xfs_position(item), SEEK_SET) < 0 ||
         syscall(SYS_getdents64, fd, entries, sizeof(entries)) < 0)
         return -errno;
@@ -108,7 +85,7 @@ int metadata_item_read(int dir_fd, const MetadataItem *item)
     case METADATA_BTRFS_ITEM:
         return read_btrfs(dir_fd, item);
     case METADATA_XFS_INODE:
-        return read_xfs(dir_fd, item);
+        return read_xfs_inode(dir_fd, item);
     case METADATA_XFS_DIRECTORY:
         return read_xfs_directory(dir_fd, item);
     default:
@@ -116,7 +93,8 @@ int metadata_item_read(int dir_fd, const MetadataItem *item)
     }
 }
 
-bool metadata_items_allowed(void)
+bool metadata_items_allowed(MetadataReader r)
 {
-    return capability_is_effective(CAP_SYS_ADMIN) > 0;
+    return capability_is_effective(r == METADATA_BTRFS_ITEM ? CAP_SYS_ADMIN : CAP_DAC_READ_SEARCH) >
+           0;
 }

@@ -10,5 +10,6 @@
  * inode), or another negative errno. */
 int metadata_item_read(int dir_fd, const MetadataItem *item);
 
-/* Returns true if this process may call metadata_item_read(). */
-bool metadata_items_allowed(void);
+/* Returns true if this process may call metadata_item_read() for items of that kind. The items of
+ * btrfs need CAP_SYS_ADMIN, those of xfs CAP_DAC_READ_SEARCH. */
+bool metadata_items_allowed(MetadataReader r);

@@ -336,18 +336,31 @@ looked_up_reads_less() {
     hs_attempts looked_up_reads_less
 }
 
-@test "without CAP_SYS_ADMIN items are left out, and opening the files reads what they need" {
+# replays_without FILESYSTEM CAPABILITY: replays without this capability; all files are opened, and no item is skipped
+replays_without() {
     need_command setpriv
-    hs_filesystem btrfs 400
+    hs_filesystem "$1" 400
     fill "$HS_MNT"
     make_pack --metadata
     hs_cold
-    run -0 setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \
+    run -0 setpriv --bounding-set="-$2" --inh-caps="-$2" \
         "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
-    [ "$(replayed .metadata_ranges)" -eq 0 ]
     [ "$(replayed '.skipped | length')" -eq 0 ]
     [ "$(replayed .files)" -eq 510 ]
     [ "$(replayed .resident)" = true ]
+}
+
+@test "without CAP_SYS_ADMIN items of btrfs are left out, and opening the files reads what they need" {
+    replays_without btrfs sys_admin
+    [ "$(replayed .metadata_ranges)" -eq 0 ]
+}
+
+@test "without CAP_SYS_ADMIN, as in the units, items of xfs are read, but not without CAP_DAC_READ_SEARCH" {
+    replays_without xfs sys_admin
+    [ "$(replayed .metadata_ranges)" -ge 2 ]
+    hs_umount "$HS_MNT"
+    replays_without xfs dac_read_search
+    [ "$(replayed .metadata_ranges)" -eq 0 ]
 }
 
 @test "btrfs: an item that is gone reads the block in which it would be, and is no error" {
