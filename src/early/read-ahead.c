@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/rooted.h"
 #include "boot/read-ahead.h"
+#include "early/disk.h"
 
 #include "config-paths.h"
 
@@ -15,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Requests that are longer than this are not used. */
@@ -49,26 +48,6 @@ static unsigned requested_kb(int root_fd)
     value += sizeof(key) - 1;
     text[(size_t)(value - text) + strspn(value, "0123456789")] = 0;
     return parse_u64(value, &kb) < 0 || kb == 0 || kb > UINT_MAX ? 0 : (unsigned)kb;
-}
-
-/* Writes the real path of read_ahead_kb of the disk that holds the filesystem. A partition has the
- * value of its disk. Returns 0, -ENOENT (btrfs has a number that belongs to no device), or another
- * negative errno. */
-static int find_value(int root_fd, char ret[static PATH_MAX])
-{
-    static const char *const places[] = {"bdi", "../bdi"};
-    char path[128];
-    struct stat st;
-
-    if (fstat(root_fd, &st) < 0)
-        return -errno;
-    for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/read_ahead_kb", major(st.st_dev),
-                 minor(st.st_dev), places[i]);
-        if (realpath(path, ret))
-            return 0;
-    }
-    return -errno;
 }
 
 static int write_kb(int fd, unsigned kb)
@@ -125,7 +104,7 @@ int early_read_ahead_lower(int root_fd, const char *run, EarlyReadAhead *ret)
 
     if (new_kb == 0)
         return 0;
-    r = find_value(root_fd, path);
+    r = early_disk_attribute(root_fd, "bdi", "read_ahead_kb", path);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

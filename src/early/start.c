@@ -9,6 +9,7 @@
 #include "boot/hold.h"
 #include "boot/own-files.h"
 #include "early/conditions.h"
+#include "early/disk.h"
 #include "early/read-ahead.h"
 #include "record/handover.h"
 #include "system/capability.h"
@@ -28,6 +29,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+
+static const char pack_path[] = HEADSTART_STATE_DIR "/boot.pack";
 
 /* A file in the runtime directory; while it exists, the unit need not replay the boot. */
 #define REPLAY_MARKER "replay-boot.early"
@@ -136,7 +139,7 @@ static int enter_root(const char *root)
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
 /* Leaves the programs that this process executes three capabilities: the two that the unit keeps,
- * and the one by which replay asks btrfs and xfs for metadata (system/item-read.h). A container
+ * and the one by which replay asks btrfs for metadata (system/item-read.h). A container
  * manager may have given this process inheritable capabilities, which the bounding set does not
  * limit. */
 static int drop_capabilities(void)
@@ -173,7 +176,6 @@ static int mark(const char *path)
 /* Executes headstart-replay; returns on failure only. */
 static int execute_replay(const EarlyOptions *o, int boot_fd)
 {
-    static const char pack[] = HEADSTART_STATE_DIR "/boot.pack";
     static const char copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
     bool is_initrd = strcmp(o->root, "/") != 0;
     char status[PATH_MAX], option[PATH_MAX], *marker = option + strlen("--marker=");
@@ -183,7 +185,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
                                is_initrd ? option : (char *)"--mount-wait=60s",
                                (char *)"--timeout=90s",
                                status,
-                               (char *)pack,
+                               (char *)pack_path,
                                (char *)copy,
                                NULL};
     int r;
@@ -196,10 +198,10 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     r = enter_root(o->root);
     if (r < 0)
         return r;
-    if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
+    if (access(pack_path, F_OK) < 0 && access(copy, F_OK) < 0)
         _exit(EXIT_SUCCESS); /* no pack was planned yet */
     /* The disk reads the pack while the program starts. */
-    own_file_read_ahead(access(pack, F_OK) < 0 ? copy : pack);
+    own_file_read_ahead(access(pack_path, F_OK) < 0 ? copy : pack_path);
     if (o->survives) {
         r = mark(marker);
         if (r < 0)
@@ -234,6 +236,19 @@ static void log_to_kernel(void)
         (void)dup2(log_fd, STDERR_FILENO);
 }
 
+/* Requests the file below the root filesystem in a process of its own. */
+static void request_beside(const EarlyOptions *o, const char *file, int boot_fd)
+{
+    char path[PATH_MAX];
+
+    if (fork() != 0)
+        return;     /* without the process, the file is requested later */
+    close(boot_fd); /* the boot does not wait for this process */
+    if ((size_t)snprintf(path, sizeof(path), "%s%s", o->root, file) < sizeof(path))
+        own_file_read_ahead(path);
+    _exit(EXIT_SUCCESS);
+}
+
 static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
@@ -247,6 +262,12 @@ static void run_child(const EarlyOptions *o, int boot_fd)
         own_file_read_ahead(o->replay);
     root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* A disk without a head serves these lookups at the same time as those of the conditions. One
+     * with a head would go back and forth between the directories. */
+    if (!early_disk_rotates(root_fd)) {
+        request_beside(o, pack_path, boot_fd);
+        request_beside(o, o->replay, boot_fd);
+    }
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
     if (early_is_idle(root_fd)) {

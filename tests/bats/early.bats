@@ -158,7 +158,7 @@ waited() {
     init
 }
 
-@test "the replay has three capabilities: one of them lets it ask btrfs and xfs for metadata" {
+@test "the replay has three capabilities: one of them lets it ask btrfs for metadata" {
     need_root
     with_pack
     stand_in 'note(str(int(next(l for l in open("/proc/self/status") if l.startswith("CapEff:")).split()[1], 16)))' 'tell("READY=1")'
@@ -207,6 +207,30 @@ waited() {
 }
 
 # unit_resident NAME: checks that a file of the directory of unit files is in memory.
+# requested ROTATIONAL: whether headstart-init requests the pack although headstart is off, on a disk of that kind
+requested() {
+    echo "$1" >"/sys/block/${HS_LOOP#/dev/}/queue/rotational"
+    hs_cold
+    init
+    [ ! -e "$HS_TMP/noted" ] || return
+    pack_resident
+}
+
+pack_resident() {
+    [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/var/lib/headstart/boot.pack" | tr -d ' ')" -gt 0 ]
+}
+
+@test "headstart-init requests the pack while it looks up the conditions, if the disk does not rotate" {
+    need_command fincore
+    with_pack
+    stand_in 'tell("READY=1")'
+    touch "$HS_MNT/etc/headstart/disabled"
+    # A loop device of which a process still has a descriptor is reused by later tests.
+    hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP#/dev/}/queue/rotational"
+    requested 0 || hs_wait 5 pack_resident
+    run ! requested 1
+}
+
 unit_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$UNITS/$1" | tr -d ' ')" -gt 0 ]
 }
