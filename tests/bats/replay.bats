@@ -355,10 +355,12 @@ replays_without() {
     [ "$(replayed .metadata_ranges)" -eq 0 ]
 }
 
-@test "without CAP_SYS_ADMIN, as in the units, items of xfs are read, but not without CAP_DAC_READ_SEARCH" {
+@test "without CAP_SYS_ADMIN, as in the units, items of xfs are read" {
     replays_without xfs sys_admin
     [ "$(replayed .metadata_ranges)" -ge 2 ]
-    hs_umount "$HS_MNT"
+}
+
+@test "without CAP_DAC_READ_SEARCH items of xfs are left out, and opening the files reads what they need" {
     replays_without xfs dac_read_search
     [ "$(replayed .metadata_ranges)" -eq 0 ]
 }
