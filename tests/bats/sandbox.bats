@@ -197,6 +197,10 @@ BACKGROUND=(learn:learns learn:plans plan:plans refresh:refreshes)
         done | sort -u >"$HS_TMP/expected"
         denied "${u%:*}" | sort -u >"$HS_TMP/names"
         comm -23 "$HS_TMP/calls" "$HS_TMP/names" >"$HS_TMP/allowed"
+        if [[ $u == replay-user@* ]]; then
+            # The unit denies them again.
+            sed -i '/^open_by_handle_at$/d; /^capget$/d' "$HS_TMP/expected"
+        fi
         diff "$HS_TMP/allowed" <(comm -12 "$HS_TMP/calls" "$HS_TMP/expected") || {
             echo "$u allows the calls on the left, units/calls those on the right"
             return 1
