@@ -242,11 +242,16 @@ class Bench:
                     self.wait_disk_idle(0.5, 20)
             else:
                 machine.assemble()
-            system.back_free_memory(STAGE_MEMORY)
+            # The replay at the greeter begins as soon as the machine has booted, and must meet the slow disk.
+            at_once = scenario == "login" and variant.inside
+            if not at_once:
+                system.back_free_memory(STAGE_MEMORY)
             before = disk.counters()
             disk.mark(name + "/prefetch")
             disk.delays(True)
             start = time.monotonic()
+            if at_once:
+                system.back_free_memory(STAGE_MEMORY)
             variant.prefetch(STAGES[scenario], machine if scenario == "login" else None)
             prefetch = time.monotonic() - start
             between = disk.counters()
