@@ -32,12 +32,21 @@ static bool has_word(char *const *words, const char *word)
     return false;
 }
 
-const char *early_forbidden(int root_fd, int run_fd, char *const *words)
+const char *early_forbidden_word(char *const *words)
 {
     for (size_t i = 0; i < ELEMENTSOF(forbidden_words); i++)
         if (has_word(words, forbidden_words[i]) ||
             kernel_command_line_has(AT_FDCWD, forbidden_words[i]))
             return forbidden_words[i];
+    return NULL;
+}
+
+const char *early_forbidden(int root_fd, int run_fd, char *const *words)
+{
+    const char *word = early_forbidden_word(words);
+
+    if (word)
+        return word;
     for (size_t i = 0; i < ELEMENTSOF(forbidden_below_root); i++)
         if (exists(root_fd, forbidden_below_root[i]))
             return forbidden_below_root[i];

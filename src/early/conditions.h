@@ -6,6 +6,10 @@
 
 #include <stdbool.h>
 
+/* Returns the word of a kernel command line that forbids headstart to act, or NULL. Reads nothing
+ * from a disk. */
+const char *early_forbidden_word(char *const *words);
+
 /* Returns NULL if headstart may act, or else the reason as static text: `headstart=0` or a live
  * medium on the kernel command line; /etc/headstart/disabled or /cdrom/casper below root_fd (the
  * root filesystem); or a live medium below run_fd. A path that cannot be looked up counts as

@@ -236,15 +236,18 @@ static void log_to_kernel(void)
         (void)dup2(log_fd, STDERR_FILENO);
 }
 
-/* Requests the file below the root filesystem in a process of its own. */
-static void request_beside(const EarlyOptions *o, const char *file, int boot_fd)
+/* Requests the pack in a process of its own, while this process looks up whether headstart is
+ * disabled. A disk without a head serves both lookups at the same time. One with a head would go
+ * back and forth between the directories. */
+static void request_pack_beside(const EarlyOptions *o, int root_fd, int boot_fd)
 {
     char path[PATH_MAX];
 
-    if (fork() != 0)
-        return;     /* without the process, the file is requested later */
+    if (early_forbidden_word(o->words) || early_disk_rotates(root_fd) || fork() != 0)
+        return;     /* without the process, the pack is requested later */
     close(boot_fd); /* the boot does not wait for this process */
-    if ((size_t)snprintf(path, sizeof(path), "%s%s", o->root, file) < sizeof(path))
+    if (!early_is_idle(root_fd) && early_may_replay(root_fd) &&
+        (size_t)snprintf(path, sizeof(path), "%s%s", o->root, pack_path) < sizeof(path))
         own_file_read_ahead(path);
     _exit(EXIT_SUCCESS);
 }
@@ -262,12 +265,7 @@ static void run_child(const EarlyOptions *o, int boot_fd)
         own_file_read_ahead(o->replay);
     root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    /* A disk without a head serves these lookups at the same time as those of the conditions. One
-     * with a head would go back and forth between the directories. */
-    if (!early_disk_rotates(root_fd)) {
-        request_beside(o, pack_path, boot_fd);
-        request_beside(o, o->replay, boot_fd);
-    }
+    request_pack_beside(o, root_fd, boot_fd);
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
     if (early_is_idle(root_fd)) {

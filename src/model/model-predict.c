@@ -56,6 +56,10 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
     return l;
 }
 
+/* A directory counts as listed if it was opened in at least this part of the sessions that needed
+ * it. */
+#define LISTED_MIN 0.5
+
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
                        double needed, usec_t first_use, Prediction *p)
 {
@@ -67,7 +71,8 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
     o = &p->files[p->n_files];
     *o = (PredictedFile){
             .path = strdup(m->files[f->file].path),
-            .directory = m->files[f->file].directory,
+            .directory = m->files[f->file].directory &&
+                         decayed_sum_ratio(m->files[f->file].as_directory, f->used) >= LISTED_MIN,
             .probability = needed,
             .first_use = first_use,
     };

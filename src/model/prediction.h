@@ -12,7 +12,7 @@
 
 typedef struct PredictedFile {
     char *path;         /* absolute, below the root */
-    bool directory;     /* sessions have opened it as a directory */
+    bool directory;     /* many sessions have opened it as a directory */
     double probability; /* that the file or directory is opened at all */
     bool touched;       /* `maps` are the pages that the application itself touched */
     usec_t first_use;   /* mean instant of its first use, since the stage's start */

@@ -67,10 +67,13 @@ static int read_xfs_inode(int dir_fd, const MetadataItem *item)
  * directory yet, it first searches the directory above for its name. */
 static int read_xfs_directory(int dir_fd, const MetadataItem *item)
 {
-    _cleanup_close_ int fd = open_xfs(dir_fd, item->object, metadata_xfs_generation(item),
-                                      O_RDONLY | O_DIRECTORY | O_NOATIME);
+    uint32_t generation = metadata_xfs_generation(item);
+    int flags = O_RDONLY | O_DIRECTORY;
+    _cleanup_close_ int fd = open_xfs(dir_fd, item->object, generation, flags | O_NOATIME);
     char entries[ENTRIES_BYTES];
 
+    if (fd == -EPERM) /* O_NOATIME needs CAP_FOWNER for a directory of another user */
+        fd = open_xfs(dir_fd, item->object, generation, flags);
     if (fd < 0)
         return fd == -ESTALE ? -ENOENT : fd;
     if (lseek(fd, metadata_xfs_position(item), SEEK_SET) < 0 ||

@@ -7,7 +7,8 @@
  * is in memory. On btrfs the item is in the tree of the directory's subvolume, or in the tree of
  * checksums if it is a checksum. If the item does not exist any more, the filesystem reads the
  * block in which it would be. Returns 0, -EPERM (the capability is missing), -ENOENT (no such
- * inode), or another negative errno. */
+ * directory), or another negative errno. An inode of xfs that cannot be read counts as read,
+ * because the kernel returns the same error for it and for one that has another generation. */
 int metadata_item_read(int dir_fd, const MetadataItem *item);
 
 /* Returns true if this process may call metadata_item_read() for items of that kind. The items of

@@ -27,8 +27,11 @@ typedef struct XfsGeometry {
 
 #define XFS_GEOMETRY _IOR('X', 100, XfsGeometry)
 
-/* The filesystem reads so many inodes at once, or those of one block. */
-#define XFS_INODES_TOGETHER 32U
+/* The filesystem reads so many bytes of inodes at once, or one block. Version 5 reads as many for
+ * each unit of the inode's size. */
+#define XFS_CLUSTER_BYTES     8192U
+#define XFS_INODE_UNIT        256U
+#define XFS_GEOMETRY_VERSION5 (1U << 15)
 
 static unsigned log2_up(uint64_t n)
 {
@@ -51,7 +54,9 @@ static bool place_inode(const XfsGeometry *g, uint64_t inode, PredictedRange *re
 
     if (group >= g->n_groups || block >= g->group_blocks)
         return false;
-    together = (uint64_t)XFS_INODES_TOGETHER * g->inode_size;
+    together = XFS_CLUSTER_BYTES;
+    if (g->flags & XFS_GEOMETRY_VERSION5)
+        together *= MAX(g->inode_size / XFS_INODE_UNIT, 1U);
     together = MAX(together, (uint64_t)g->block_size);
     at = ALIGN_DOWN(block * g->block_size, together);
     ret->offset = group * g->group_blocks * g->block_size + at;
@@ -84,19 +89,27 @@ typedef struct XfsMapping {
 #define XFS_SECTOR   512U
 #define MAPPINGS_MAX 256U
 
-/* getdents(2) reads at least so many bytes of a directory that follow one another on the device. */
+/* getdents(2) reads at least so many bytes of a directory that follow one another on the device, or
+ * a block of the directory. */
 #define XFS_ENTRIES_TOGETHER (32U * 1024)
+
+/* Lookups read the entries of a larger directory. For each directory in it that is opened by its
+ * handle, the kernel searches it from its beginning. */
+#define ENTRIES_BYTES_MAX (128U * 1024)
+
+/* In the address space of a directory the blocks of its hash tree begin here. */
+#define XFS_HASH_OFFSET (UINT64_C(32) << 30)
 
 /* Adds the blocks with entries, at most as many in one item as one getdents(2) reads. */
 static int add_entries(Derived *d, const NeededDirectory *x, uint32_t generation,
-                       const XfsMapping *m, size_t n)
+                       const XfsMapping *m, size_t n, uint64_t together)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t at = (uint64_t)m[i].offset * XFS_SECTOR, place = (uint64_t)m[i].place * XFS_SECTOR,
                  left = (uint64_t)m[i].length * XFS_SECTOR;
 
         while (m[i].place > 0 && left > 0) {
-            uint64_t length = MIN(left, (uint64_t)XFS_ENTRIES_TOGETHER);
+            uint64_t length = MIN(left, together);
             const DerivedMetadata item = {
                     .range = {place, length, x->needed->probability},
                     .item = metadata_xfs_directory(x->needed->inode, generation, at),
@@ -111,13 +124,42 @@ static int add_entries(Derived *d, const NeededDirectory *x, uint32_t generation
     return 0;
 }
 
-/* Returns true if most of the blocks with entries are needed. Of a large directory in which few
- * names are looked up, lookups read fewer. */
-static bool needs_most(const NeededDirectory *x, const XfsGeometry *g, const XfsMapping *last)
+/* Returns true if most of the blocks with entries are needed, and are not too many. Of a large
+ * directory in which few names are looked up, lookups read fewer. */
+static bool needs_most(const NeededDirectory *x, const XfsGeometry *g, uint64_t bytes)
 {
-    uint64_t n = (uint64_t)(last->offset + last->length) * XFS_SECTOR / g->directory_block_size;
+    uint64_t n = bytes / g->directory_block_size;
 
-    return n <= 1 || x->needed->listed || x->n_names >= n;
+    return n <= 1 || ((x->needed->listed || x->n_names >= n) && bytes <= ENTRIES_BYTES_MAX);
+}
+
+/* Finds where the entries are. Returns the number of mappings, and the generation of the inode; or
+ * -ESTALE (another directory has the path now), -E2BIG, or another negative errno. */
+static int find_entries(const NeededMetadata *n, const NeededDirectory *x,
+                        XfsMapping m[static MAPPINGS_MAX + 1], uint32_t *ret_generation)
+{
+    _cleanup_close_ int path_fd = open_beneath(n->volume_fd, x->path), fd = -EBADF;
+    /* FS_IOC_GETVERSION is defined for a long, and the kernel writes 32 bits. */
+    uint32_t generation[sizeof(long) / sizeof(uint32_t)] = {0};
+    struct stat st;
+    int found = 0;
+
+    if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISDIR(st.st_mode) ||
+        st.st_ino != x->needed->inode)
+        return -ESTALE;
+    fd = fd_reopen(path_fd, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return fd;
+    m[0] = (XfsMapping){.length = -1, .n_allocated = MAPPINGS_MAX + 1};
+    if (ioctl(fd, FS_IOC_GETVERSION, generation) < 0 || ioctl(fd, XFS_MAPPINGS, m) < 0)
+        return -errno;
+    if (m[0].n_found >= (int32_t)MAPPINGS_MAX)
+        return -E2BIG;
+    /* Of an append-only directory the kernel also returns the blocks of the hash tree. */
+    while (found < m[0].n_found && (uint64_t)m[found + 1].offset * XFS_SECTOR < XFS_HASH_OFFSET)
+        found++;
+    *ret_generation = generation[0];
+    return found;
 }
 
 /* Adds the entries of the directory. Returns 1 if it needs nothing else to be read, 0 if lookups
@@ -125,24 +167,16 @@ static bool needs_most(const NeededDirectory *x, const XfsGeometry *g, const Xfs
 static int add_directory(const NeededMetadata *n, const NeededDirectory *x, const XfsGeometry *g,
                          Derived *d)
 {
-    XfsMapping m[MAPPINGS_MAX + 1] = {{.length = -1, .n_allocated = ELEMENTSOF(m)}};
-    _cleanup_close_ int path_fd = open_beneath(n->volume_fd, x->path), fd = -EBADF;
-    long generation = 0; /* the type of FS_IOC_GETVERSION; the kernel writes an int */
-    struct stat st;
-    size_t n_mappings;
+    XfsMapping m[MAPPINGS_MAX + 1];
+    uint32_t generation = 0;
+    int found = find_entries(n, x, m, &generation);
 
-    if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISDIR(st.st_mode) ||
-        st.st_ino != x->needed->inode)
+    if (found <= 0)
+        return found == 0; /* without mappings, the entries are in the inode */
+    if (!needs_most(x, g, (uint64_t)(m[found].offset + m[found].length) * XFS_SECTOR))
         return 0;
-    fd = fd_reopen(path_fd, O_RDONLY | O_DIRECTORY);
-    if (fd < 0 || ioctl(fd, FS_IOC_GETVERSION, &generation) < 0 || ioctl(fd, XFS_MAPPINGS, m) < 0)
-        return 0;
-    n_mappings = (size_t)MAX(m[0].n_found, 0);
-    if (n_mappings == 0)
-        return 1; /* the entries are in the inode */
-    if (n_mappings >= MAPPINGS_MAX || !needs_most(x, g, &m[n_mappings]))
-        return 0;
-    CHECK(add_entries(d, x, (uint32_t)generation, m + 1, n_mappings));
+    CHECK(add_entries(d, x, generation, m + 1, (size_t)found,
+                      MAX(XFS_ENTRIES_TOGETHER, g->directory_block_size)));
     return 1;
 }
 

@@ -14,6 +14,7 @@ typedef struct Needed {
     UT_hash_handle hh;
     uint64_t inode;
     bool listed; /* a directory of which the entries are read */
+    bool named;  /* counted in Parent.n_names of the directory above */
     double probability;
     bool oom;
 } Needed;

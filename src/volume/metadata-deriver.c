@@ -143,11 +143,13 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
     return 1;
 }
 
-/* Notes that the name is looked up in the directory. Returns 0 or -ENOMEM. */
-static int note_name(MetadataDeriver *d, Parent *directory, const char *name, double probability)
+/* Notes that the name of `named` is looked up in the directory. Returns 0 or -ENOMEM. */
+static int note_name(MetadataDeriver *d, Parent *directory, const char *name, Needed *named,
+                     double probability)
 {
-    if (directory)
+    if (directory && !named->named)
         directory->n_names++;
+    named->named = true;
     if (!d->btrfs || !directory)
         return 0;
     if (grow_array(&d->names, &d->allocated_names, d->n_names + 1, sizeof(NeededName)) < 0)
@@ -177,6 +179,7 @@ int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f)
         return -ENOMEM;
     do {
         const char *name = above;
+        Needed *named = n;
 
         slash = strrchr(above, '/');
         if (slash) {
@@ -184,8 +187,9 @@ int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f)
             name = slash + 1;
         }
         r = note_directory(d, slash ? above : ".", f->probability, &directory);
-        if (r >= 0 && note_name(d, directory, name, f->probability) < 0)
+        if (r >= 0 && note_name(d, directory, name, named, f->probability) < 0)
             return -ENOMEM;
+        n = directory ? directory->needed : n;
     } while (r > 0 && slash);
     return r < 0 ? r : 0;
 }

@@ -206,16 +206,15 @@ waited() {
     [ -S "$HS_RUN/handover" ]
 }
 
-# unit_resident NAME: checks that a file of the directory of unit files is in memory.
-# requested ROTATIONAL: whether headstart-init requests the pack although headstart is off, on a disk of that kind
-requested() {
+# starts_on ROTATIONAL: runs headstart-init, which is off, on a disk of that kind
+starts_on() {
     echo "$1" >"/sys/block/${HS_LOOP#/dev/}/queue/rotational"
     hs_cold
     init
-    [ ! -e "$HS_TMP/noted" ] || return
-    pack_resident
+    [ ! -e "$HS_TMP/noted" ]
 }
 
+# pack_resident: checks that the pack is in memory.
 pack_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/var/lib/headstart/boot.pack" | tr -d ' ')" -gt 0 ]
 }
@@ -227,10 +226,17 @@ pack_resident() {
     touch "$HS_MNT/etc/headstart/disabled"
     # A loop device of which a process still has a descriptor is reused by later tests.
     hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP#/dev/}/queue/rotational"
-    requested 0 || hs_wait 5 pack_resident
-    run ! requested 1
+    starts_on 0
+    hs_wait 10 pack_resident
+    starts_on 1
+    run ! pack_resident
+    # An idle boot does not use the pack.
+    touch "$HS_MNT/var/lib/headstart/boot-idle"
+    starts_on 0
+    run ! pack_resident
 }
 
+# unit_resident NAME: checks that a file of the directory of unit files is in memory.
 unit_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$UNITS/$1" | tr -d ' ')" -gt 0 ]
 }

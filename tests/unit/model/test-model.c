@@ -393,6 +393,33 @@ static void looked_up_names_are_needed(void **state)
     assert_false(predicted(p, "/f/names")->directory); /* none of its entries is needed */
 }
 
+/* A directory is listed if at least half of the sessions that needed it opened it. */
+static void directories_are_listed_if_most_sessions_open_them(void **state)
+{
+    for (int opened = 0; opened <= 3; opened++) {
+        _cleanup_model_ Model *m = model_new(H);
+        _cleanup_prediction_ Prediction *p = NULL;
+
+        for (int i = 0; i < 3; i++) {
+            Trace *t = session(STAGE_BOOT, UID_INVALID, T0, TRACE_RESIDENCY_OFF, "A>x", NULL);
+            uint32_t path, file;
+
+            assert_int_equal(trace_add_path(t, "/f/names", &path), 0);
+            assert_int_equal(trace_add_file(t, path, 0, true, &file), 0);
+            t->files[file].looked_up = i >= opened;
+            if (i < opened)
+                assert_int_equal(trace_add_access(t, &(TraceAccess){.at = t->duration,
+                                                                    .file = file,
+                                                                    .application = TRACE_NONE}),
+                                 0);
+            learn(&m, t);
+        }
+        p = predict(m, STAGE_BOOT, UID_INVALID);
+        assert_near(chance(p, "/f/names"), 1);
+        assert_int_equal(predicted(p, "/f/names")->directory, opened >= 2);
+    }
+}
+
 /* Programs that the boot has started read their executables while an automatic login begins. */
 static void an_automatic_login_needs_the_running_programs(void **state)
 {
@@ -1480,6 +1507,7 @@ int main(void)
             cmocka_unit_test(files_without_observed_metadata_are_marked),
             cmocka_unit_test(metadata_of_the_login_is_read_in_the_boot),
             cmocka_unit_test(looked_up_names_are_needed),
+            cmocka_unit_test(directories_are_listed_if_most_sessions_open_them),
             cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(exact_ranges_come_before_others),
