@@ -221,8 +221,10 @@ pack_resident() {
 
 @test "headstart-init requests the pack while it looks up the conditions, if the disk does not rotate" {
     need_command fincore
-    with_pack
     stand_in 'tell("READY=1")'
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT"/{proc,sys,dev,run,var/lib/headstart,etc/headstart}
+    echo pack >"$HS_MNT/var/lib/headstart/boot.pack"
     touch "$HS_MNT/etc/headstart/disabled"
     # A loop device of which a process still has a descriptor is reused by later tests.
     hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP#/dev/}/queue/rotational"
