@@ -136,12 +136,11 @@ typedef struct PackMetadata {
 
 typedef enum PackFileFlags {
     PACK_FILE_DIRECTORY = 1 << 0,
-    PACK_FILE_VOLATILE = 1 << 1, /* programs write it, in place (a journal, a database) or as a new
-                                    file (saved state): its identity is the path alone */
-    PACK_FILE_TOUCHED = 1 << 2,  /* the application itself touched the pages of its ranges */
-    PACK_FILE_SYMLINK = 1 << 3,  /* a symbolic link: only its inode is read */
-    PACK_FILE_LOOKED_UP =
-            1 << 4, /* a directory whose entries nobody lists: only its inode is read */
+    PACK_FILE_VOLATILE = 1 << 1,  /* programs write it, in place (a journal, a database) or as a new
+                                     file (saved state): its identity is the path alone */
+    PACK_FILE_TOUCHED = 1 << 2,   /* the application itself touched the pages of its ranges */
+    PACK_FILE_SYMLINK = 1 << 3,   /* a symbolic link: only its inode is read */
+    PACK_FILE_LOOKED_UP = 1 << 4, /* a directory that few sessions list: only its inode is read */
     PACK_FILE_FLAGS_ALL = (1 << 5) - 1,
 } PackFileFlags;
 
@@ -233,7 +232,7 @@ static inline usec_t pack_predicted_usec(const Pack *p, Policy policy)
     return t > 0 ? t : USEC_INFINITY;
 }
 
-/* Returns true if sessions read the entries of this directory. */
+/* Returns true if replay reads the entries of this directory. */
 static inline bool pack_file_is_listed(const PackFile *f)
 {
     return (le16toh(f->flags) & (PACK_FILE_DIRECTORY | PACK_FILE_LOOKED_UP)) == PACK_FILE_DIRECTORY;

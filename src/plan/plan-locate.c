@@ -197,7 +197,7 @@ static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile
     return read_extents(x, path_fd, f);
 }
 
-/* A directory that no session has opened was only looked up. */
+/* Sessions look up most other directories without reading their entries. */
 static bool is_listed(const PredictedFile *p, const struct stat *st)
 {
     return S_ISDIR(st->st_mode) && p->directory;
