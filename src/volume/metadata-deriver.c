@@ -170,7 +170,7 @@ int metadata_deriver_note(MetadataDeriver *d, const NotedFile *f)
     if (r < 0)
         return r;
     n->listed = n->listed || f->listed;
-    if (f->listed && note_directory(d, f->path, f->probability, &directory) < 0)
+    if (f->listed && d->xfs && note_directory(d, f->path, f->probability, &directory) < 0)
         return -ENOMEM;
     if (strcmp(f->path, ".") == 0)
         return 0;
