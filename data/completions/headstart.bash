@@ -46,52 +46,56 @@ _headstart() {
     done
 
     COMPREPLY=()
-    case $prev in
-    --state | --root)
+    case "$verb $prev" in
+    'history --stage' | 'measure --stage' | 'plan --stage' | 'replay --stage')
+        mapfile -t COMPREPLY < <(compgen -W 'boot login' -- "$cur")
+        return
+        ;;
+    *' --state' | *' --root')
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
         ;;
-    --json)
+    *' --json')
         mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur")
         return
         ;;
-    --stage)
+    *' --stage')
         mapfile -t COMPREPLY < <(compgen -W 'boot login session' -- "$cur")
         return
         ;;
-    --compare)
+    *' --compare')
         mapfile -t COMPREPLY < <(compgen -W 'control' -f -- "$cur")
         return
         ;;
-    --output)
+    *' --output')
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --user)
+    *' --user')
         mapfile -t COMPREPLY < <(compgen -u -- "$cur")
         return
         ;;
-    --policy)
+    *' --policy')
         mapfile -t COMPREPLY < <(compgen -W 'off metadata concurrent gate idle' -- "$cur")
         return
         ;;
-    --ioprio)
+    *' --ioprio')
         mapfile -t COMPREPLY < <(compgen -W 'idle best-effort' -- "$cur")
         return
         ;;
-    --predictor)
+    *' --predictor')
         mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid access-trees graph pcm epcm preload mixture' -- "$cur")
         return
         ;;
-    --level)
+    *' --level')
         mapfile -t COMPREPLY < <(compgen -W 'applications files' -- "$cur")
         return
         ;;
-    --cache)
+    *' --cache')
         mapfile -t COMPREPLY < <(compgen -W 'unlimited' -- "$cur")
         return
         ;;
-    --order)
+    *' --order')
         mapfile -t COMPREPLY < <(compgen -W 'worth probability' -- "$cur")
         return
         ;;

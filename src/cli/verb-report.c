@@ -223,8 +223,8 @@ const Verb verb_report = {
                 "applications, the newest boot and login, the newest sessions, predicted and\n"
                 "opened files, the applications and files with the most data, and the order in\n"
                 "which applications start. It needs no network and no other file. Users other\n"
-                "than root see the boots and their own logins, but no names of files and\n"
-                "applications.",
+                "than root see the boots, and their own logins and starts of applications with\n"
+                "the names of these applications, but no names of files.",
         .options = options,
         .run = run,
 };

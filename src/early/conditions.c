@@ -10,7 +10,10 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+/* A crash kernel has this file. It has little memory, and saves the dump and nothing else. */
+static const char crash_dump[] = "/proc/vmcore";
 static const char *const forbidden_words[] = {"headstart=0", "rd.live.image", "boot=live",
                                               "boot=casper"};
 static const char *const forbidden_below_root[] = {HEADSTART_SYSCONF_DIR "/disabled",
@@ -32,8 +35,10 @@ static bool has_word(char *const *words, const char *word)
     return false;
 }
 
-const char *early_forbidden_word(char *const *words)
+const char *early_forbidden_by_kernel(char *const *words)
 {
+    if (access(crash_dump, F_OK) == 0)
+        return crash_dump;
     for (size_t i = 0; i < ELEMENTSOF(forbidden_words); i++)
         if (has_word(words, forbidden_words[i]) ||
             kernel_command_line_has(AT_FDCWD, forbidden_words[i]))
@@ -43,10 +48,10 @@ const char *early_forbidden_word(char *const *words)
 
 const char *early_forbidden(int root_fd, int run_fd, char *const *words)
 {
-    const char *word = early_forbidden_word(words);
+    const char *reason = early_forbidden_by_kernel(words);
 
-    if (word)
-        return word;
+    if (reason)
+        return reason;
     for (size_t i = 0; i < ELEMENTSOF(forbidden_below_root); i++)
         if (exists(root_fd, forbidden_below_root[i]))
             return forbidden_below_root[i];

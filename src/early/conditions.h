@@ -6,15 +6,15 @@
 
 #include <stdbool.h>
 
-/* Returns the word of a kernel command line that forbids headstart to act, or NULL. Reads nothing
- * from a disk. */
-const char *early_forbidden_word(char *const *words);
+/* Returns why the kernel forbids headstart to act, as static text, or NULL: it is a crash kernel
+ * (/proc/vmcore), or its command line has `headstart=0` or names a live medium. `words` are further
+ * words of a command line, as PID 1 receives them, ended by NULL. Reads nothing from a disk. */
+const char *early_forbidden_by_kernel(char *const *words);
 
-/* Returns NULL if headstart may act, or else the reason as static text: `headstart=0` or a live
- * medium on the kernel command line; /etc/headstart/disabled or /cdrom/casper below root_fd (the
- * root filesystem); or a live medium below run_fd. A path that cannot be looked up counts as
- * absent. `words` are further words of a command line, as PID 1 receives them, ended by NULL. Reads
- * from the root filesystem. */
+/* Returns NULL if headstart may act, or else the reason as static text: that of
+ * early_forbidden_by_kernel(); /etc/headstart/disabled or /cdrom/casper below root_fd (the root
+ * filesystem); or a live medium below run_fd. A path that cannot be looked up counts as absent.
+ * Reads from the root filesystem. */
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
 /* Returns true if the boot is neither replayed nor recorded: the planner's flag boot-idle

@@ -243,7 +243,7 @@ static void request_pack_beside(const EarlyOptions *o, int root_fd, int boot_fd)
 {
     char path[PATH_MAX];
 
-    if (early_forbidden_word(o->words) || early_disk_rotates(root_fd) || fork() != 0)
+    if (early_forbidden_by_kernel(o->words) || early_disk_rotates(root_fd) || fork() != 0)
         return;     /* without the process, the pack is requested later */
     close(boot_fd); /* the boot does not wait for this process */
     if (!early_is_idle(root_fd) && early_may_replay(root_fd) &&

@@ -285,6 +285,11 @@ unit_resident() {
             # shellcheck disable=SC2016
             prefix=(sh -c 'mount -t tmpfs none /run && mkdir -p "$0" && exec "$@"' "$value")
             ;;
+        ConditionPathExists=!/proc/*)
+            # shellcheck disable=SC2016
+            prefix=(sh -c 'mount -t tmpfs none /proc && touch "$0" && exec "$@"' "$value")
+            value=
+            ;;
         ConditionPathExists=!/*)
             mkdir -p "$HS_MNT${value%/*}"
             touch "$HS_MNT$value"

@@ -136,6 +136,8 @@ inst_simple $(grep -o '[^ ]*/headstart-record.service' "$HS_TMP/dracut-module-se
 ln_r /units/headstart-record.service /units/initrd.target.wants/headstart-record.service
 END
     [ -d "$HS_TMP/initrd/units/initrd.target.wants" ]
+    # The initrd of a crash kernel.
+    IN_KDUMP=1 run ! check
     rm "$LIBEXEC/headstart-init"
     run ! check
     run -0 sh -n "$HS_BUILD/hooks/dracut-headstart.sh"
@@ -195,6 +197,9 @@ END
         : >"$root/lib/modules/$kernel/modules.dep"
     done
     mkdir -p "$root/lib/modules/7.0-removed" "$root/boot/efi/id/6.1.0-13"
+    : >"$root/boot/initramfs-6.12.3.img"
+    : >"$root/boot/initrd-6.1.0-9"
+    : >"$root/boot/efi/id/6.1.0-13/initrd"
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script"
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-9
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
@@ -213,6 +218,30 @@ dracut --quiet --force --kver 6.1.0-9
 dracut --quiet --force --kver 6.1.0-13
 dracut --quiet --force --kver 6.12.3
 dracut --quiet --force --kver 6.1.0-9
+END
+}
+
+@test "a rebuild with dracut makes no image of a name that no boot loader reads, and knows Arch's names" {
+    local script root=$HS_TMP/root kernel
+    script=$(built rebuild-initrd)
+    stub_command dracut 'exit 0'
+    for kernel in 6.12.1-arch1-1 6.12.2-lts 6.12.3; do
+        mkdir -p "$root/lib/modules/$kernel"
+        : >"$root/lib/modules/$kernel/modules.dep"
+    done
+    echo linux >"$root/lib/modules/6.12.1-arch1-1/pkgbase"
+    echo linux-lts >"$root/lib/modules/6.12.2-lts/pkgbase"
+    mkdir "$root/boot"
+    : >"$root/boot/initramfs-linux.img"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
+    [ "${#lines[@]}" -eq 2 ]
+    [ "${lines[0]}" = "headstart: the initrd was not built again (kernel 6.12.2-lts has no image that dracut would find)" ]
+    [[ ${lines[1]} == *"(kernel 6.12.3 has no image that dracut would find)" ]]
+    truncate -s 8T "$root/boot/initramfs-linux.img"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.12.1-arch1-1
+    [[ $output == *"$root/boot/initramfs-linux.img: too little free space on its filesystem)" ]]
+    was_done <<END
+dracut --quiet --force --kver 6.12.1-arch1-1 $root/boot/initramfs-linux.img
 END
 }
 
