@@ -102,12 +102,13 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
             .no_gaps = true, /* most is resident: the session has read what applications share */
             .device_class = _DEVICE_CLASS_INVALID,
     };
+    usec_t observed = launch_benefits_observed_until(&p->launches.records, l->path, uid);
     _cleanup_located_plan_ LocatedPlan *located = NULL;
     _cleanup_pack_content_ PackContent *content = NULL;
     int r;
 
     r = plan_locate(prediction, p->root, &p->volumes, uid == UID_INVALID ? OWNERSHIP_ANYBODY : uid,
-                    model_wall_clock(p->model), &located);
+                    MIN(model_wall_clock(p->model), observed), &located);
     if (r >= 0)
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)

@@ -162,12 +162,6 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
-/* Returns true if most logins are automatic logins of one user, and stores the user. */
-static bool has_autologin(const Planning *p, uint32_t *ret_uid)
-{
-    return p->model && model_predict_autologin(p->model, ret_uid);
-}
-
 /* Returns the stage whose history decides about control sessions of this stage. The boot pack of a
  * machine with an automatic login contains the login, so both stages must be control sessions in
  * the same boots. The login decides: it begins before such a boot is ready, and its time contains
@@ -176,7 +170,7 @@ static Stage drawing_stage(const Planning *p, Stage stage)
 {
     uint32_t uid;
 
-    return stage == STAGE_BOOT && has_autologin(p, &uid) ? STAGE_LOGIN : stage;
+    return stage == STAGE_BOOT && planning_has_autologin(p, &uid) ? STAGE_LOGIN : stage;
 }
 
 /* Returns the salt of all packs of a stage. The packs of a user and of all users are replayed for
@@ -191,61 +185,6 @@ static uint64_t choose_stage_salt(Planning *p, Stage stage)
     return p->salts[stage];
 }
 
-/* If the recording of most boots began only when headstartd started, the model lacks what the
- * system manager read before. In this case the function adds the objects of the shipped model.
- * Returns 0 or -ENOMEM. */
-static int add_beginning(const Planning *p, Prediction *boot)
-{
-    _cleanup_prediction_ Prediction *shipped = NULL;
-    usec_t ready = boot->ready, stalled = boot->stalled;
-    int r;
-
-    if (!p->shipped || !model_boots_are_late(p->model))
-        return 0;
-    r = model_predict_stage(p->shipped, STAGE_BOOT, UID_INVALID, &shipped);
-    if (r >= 0)
-        r = prediction_append(boot, shipped, 0);
-    boot->ready = ready; /* the times stay those of this machine's boot */
-    boot->stalled = stalled;
-    return r;
-}
-
-/* Predicts from what this machine has learned. If this machine has learned nothing of the stage,
- * the prediction for all users comes from the shipped model. *ret_learned_until is the time of the
- * last learned session, or now for the shipped model. Returns 0 or -ENOMEM. */
-static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
-                   usec_t *ret_learned_until)
-{
-    int r;
-
-    if (p->model) {
-        r = model_predict_stage(p->model, stage, uid, ret);
-        if (r >= 0 && stage == STAGE_BOOT && (*ret)->n_files > 0)
-            r = add_beginning(p, *ret);
-        *ret_learned_until = model_wall_clock(p->model);
-        if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
-            return r;
-        prediction_free(*ret);
-    }
-    *ret_learned_until = clock_now(CLOCK_REALTIME);
-    return model_predict_stage(p->shipped, stage, uid, ret);
-}
-
-/* If most logins are automatic logins of one user, adds the objects of this user's login to those
- * of the boot: no user types at a greeter in between, so one sweep can serve both stages.
- * Returns 0 or -ENOMEM. */
-static int add_autologin(const Planning *p, Prediction *boot)
-{
-    _cleanup_prediction_ Prediction *login = NULL;
-    uint32_t uid;
-    int r;
-
-    if (!has_autologin(p, &uid))
-        return 0;
-    r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
-    return r < 0 ? r : prediction_append(boot, login, boot->horizon);
-}
-
 /* A pack while it is planned. */
 typedef struct PackJob {
     Stage stage;
@@ -253,7 +192,7 @@ typedef struct PackJob {
     char name[PACK_NAME_MAX]; /* of the pack's file */
     char what[PACK_NAME_MAX]; /* the same without suffix: "login", "login@1000" */
     PlanParameters parameters;
-    usec_t learned_until;
+    usec_t learned_until, observed_until;
     PackContent *content;
     PlanSummary summary;
     void *bytes;
@@ -351,7 +290,7 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
                     j->stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
                     : j->uid == UID_INVALID ? OWNERSHIP_ANYBODY
                                             : j->uid,
-                    j->learned_until, &located);
+                    j->observed_until, &located);
     if (r >= 0)
         r = plan_compile(located, &j->parameters, &j->content, &j->summary);
     if (r >= 0)
@@ -434,7 +373,7 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
     if (kb == 0)
         return 0;
     r = rerecord_write(p->state_fd, STAGE_BOOT, UID_INVALID, kb);
-    if (r >= 0 && has_autologin(p, &uid) &&
+    if (r >= 0 && planning_has_autologin(p, &uid) &&
         faccessat(p->state_fd, rerecord_name(name, STAGE_LOGIN), F_OK, 0) < 0)
         r = rerecord_write(p->state_fd, STAGE_LOGIN, uid, kb);
     if (r < 0)
@@ -471,9 +410,7 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
     int r;
 
     pack_job_init(p, stage, uid, &j);
-    r = predict(p, stage, uid, &prediction, &j.learned_until);
-    if (r >= 0 && stage == STAGE_BOOT && prediction->n_files > 0)
-        r = add_autologin(p, prediction);
+    r = planning_predict(p, stage, uid, &prediction, &j.learned_until, &j.observed_until);
     if (r < 0)
         return cli_error(r, "cannot predict %s: %m", j.what);
     if (prediction->n_files == 0)

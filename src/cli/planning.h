@@ -49,6 +49,18 @@ int planning_load(Planning *p);
 /* Reads /proc/meminfo and sets the budget. Returns 0, or an error that was reported. */
 int planning_set_budget(Planning *p, const Config *config);
 
+/* Returns true if most logins are automatic logins of one user, and stores the user. */
+bool planning_has_autologin(const Planning *p, uint32_t *ret_uid);
+
+/* Predicts what a stage of the user needs (UID_INVALID: of all users) from what this machine has
+ * learned. If this machine has learned nothing of the stage, the prediction for all users comes
+ * from the shipped model. The boot contains the automatic login that follows it. *ret_learned_until
+ * is the time of the last learned session, and *ret_observed_until that of the last one whose
+ * metadata was observed; both are now for the shipped model. The caller frees *ret. Returns 0 or
+ * -ENOMEM. */
+int planning_predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
+                     usec_t *ret_learned_until, usec_t *ret_observed_until);
+
 /* Plans one pack: the pack of a stage for all users (`uid` UID_INVALID), or the pack of one user.
  * Writes it, or prints it with --dry-run. If the pack cannot be planned or written, the old pack
  * stays. Returns 1 if the pack was planned; 0 if the model knows nothing of this stage and user; or

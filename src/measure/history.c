@@ -97,6 +97,25 @@ static int read_file(int state_fd, const char *name, char **ret, size_t *ret_siz
     return 0;
 }
 
+/* Nothing is learned from such sessions. */
+#define NOT_LEARNED                                                                \
+    (SESSION_LIGHT | SESSION_OFFLINE_UPDATE | SESSION_FSCK | SESSION_SOFT_REBOOT | \
+     SESSION_SECOND_LOGIN | SESSION_INCOMPLETE)
+
+usec_t history_observed_until(const History *h, Stage stage, uint32_t uid)
+{
+    usec_t newest = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        const SessionRecord *s = &h->sessions[i];
+
+        if (s->stage == stage && (uid == UID_INVALID || s->uid == uid) &&
+            !(s->flags & NOT_LEARNED) && !session_was_replayed(s))
+            newest = MAX(newest, s->start_realtime_usec);
+    }
+    return h->n > 0 ? newest : USEC_INFINITY;
+}
+
 int history_check_file(int state_fd, const char *name)
 {
     _cleanup_free_ char *text = NULL;

@@ -246,3 +246,17 @@ usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *appli
     qsort(took, n, sizeof(*took), compare_usec);
     return took[n / 2];
 }
+
+usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application, uint32_t uid)
+{
+    usec_t newest = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const LaunchRecord *x = &l->items[i];
+
+        if (x->replayed != LAUNCH_REPLAYED && (uid == UID_INVALID || x->uid == uid) &&
+            strcmp(x->application, application) == 0)
+            newest = MAX(newest, x->start_realtime_usec);
+    }
+    return newest;
+}

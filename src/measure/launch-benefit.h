@@ -52,3 +52,8 @@ Benefit launch_benefits_find(const LaunchBenefits *b, const char *application);
  * newest such starts, each the user's first one of its boot. 0: none was recorded. */
 usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *application,
                                        uint32_t uid);
+
+/* Returns when the application was started for the last time without replay, by this user
+ * (UID_INVALID: by anybody). 0: no such start was recorded. */
+usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application,
+                                      uint32_t uid);

@@ -154,9 +154,9 @@ typedef struct PlanSummary {
  * If the prediction has no metadata of an ext2/3/4 filesystem, the metadata is derived from the
  * located files with libext2fs. If the prediction has metadata of the filesystem, only the metadata
  * of files that were created after `known_until` is derived, because an upgrade replaces files by
- * new ones. `known_until` is the wall clock of the last learned session. If it is USEC_INFINITY, no
- * metadata is derived in this case. Metadata of btrfs and xfs is always derived. Returns 0,
- * -ENOMEM, or the error of stat(2) for `root`. */
+ * new ones. `known_until` is the wall clock of the last session whose metadata was observed. If it
+ * is USEC_INFINITY, no metadata is derived in this case. Metadata of btrfs and xfs is always
+ * derived. Returns 0, -ENOMEM, or the error of stat(2) for `root`. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes, uint32_t uid,
                 usec_t known_until, LocatedPlan **ret);
 

@@ -644,6 +644,39 @@ in_boot_pack() {
     done
 }
 
+@test "plan: replayed boots do not hide that an upgrade has moved inodes" {
+    need_command debugfs dumpe2fs
+    local n now upgraded=/usr/lib/upgraded
+    files /usr/lib/systemd
+    # Until now metadata was observed. Replay observed none since.
+    now=$(date +%s%6N)
+    for ((n = 0; n < 40; n++)); do echo >"$HS_MNT/usr/lib/$n"; done # another block of inodes
+    echo >"$HS_MNT$upgraded"
+    sync -f "$HS_MNT"
+    recorded 1 boot ".start_realtime_usec = $now"' | .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' \
+        /usr/lib/systemd
+    for n in 2 3; do
+        recorded $n boot ".start_realtime_usec = $((now + n * 60000000))"' | .flags = ["replayed"] |
+            .volumes[0].metadata_source = "none" | .volumes[0].metadata = []' /usr/lib/systemd $upgraded
+    done
+    hs learn --quiet
+    # history OUTCOME: the boots as headstartd remembers them
+    history() {
+        for n in 1 2 3; do
+            jq -nc --arg outcome "$1" --argjson n $n --argjson at $((now + (n - 1) * 120000000)) '{version: 1, stage: "boot", flags: [], usage: "none",
+                boot_id: ("0000000000000000000000000000000" + ($n | tostring)), start_realtime_usec: $at, policy: "concurrent",
+                outcome: (if $n > 1 then $outcome else "" end)}'
+        done >"$HS_STATE/history.jsonl"
+    }
+    history done
+    plan --quiet
+    in_boot_pack $upgraded
+    # If a later boot ran without replay, its observation is complete.
+    history ""
+    plan --quiet
+    run ! in_boot_pack $upgraded
+}
+
 # plan_as_root: runs `headstart plan` in a mount namespace of its own whose root is HS_MNT. The programs of this machine
 # are at /usr there.
 plan_as_root() {
