@@ -104,6 +104,7 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
         ModelStageFile *f = &s->files[i];
 
         f->used = decayed_sum_rescale(f->used, to, from);
+        f->looked_up = decayed_sum_rescale(f->looked_up, to, from);
         f->first_use = decayed_sum_rescale(f->first_use, to, from);
         f->machines = settle_machines(f->machines, f->used);
         for (Residency k = 0; k < _RESIDENCY_MAX; k++) {

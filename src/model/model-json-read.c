@@ -316,6 +316,21 @@ static const char *observed_key(const Reader *x)
     return x->version == 1 ? "truth" : "observed";
 }
 
+/* Reads the sessions that only looked a file up. The member is absent if there were none. */
+static int read_looked_up(Reader *x, struct json_object *o, ModelStage *s)
+{
+    JsonColumn c;
+
+    if (!json_object_object_get_ex(o, "looked_up", NULL))
+        return 0;
+    CHECK(json_get_column(&x->document, o, "looked_up", MODEL_FILES_MAX, &c));
+    if (c.n != s->n_files)
+        return -EBADMSG;
+    for (size_t i = 0; i < s->n_files; i++)
+        CHECK(next_sum(x, &c, s->files[i].used, &s->files[i].looked_up));
+    return 0;
+}
+
 static int read_stage_files(Reader *x, struct json_object *o, ModelStage *s)
 {
     const char *const keys[] = {
@@ -346,7 +361,7 @@ static int read_stage_files(Reader *x, struct json_object *o, ModelStage *s)
         CHECK(read_ranges(x, ranges, f->residency[RESIDENCY_OBSERVED].sessions,
                           &f->residency[RESIDENCY_OBSERVED].ranges));
     }
-    return 0;
+    return read_looked_up(x, o, s);
 }
 
 /* Reads the exact or the assumed residency: an array of [row in the stage's table of files, sum of

@@ -114,6 +114,7 @@ static int add_stage(Writer *w, const ModelStage *s)
     }
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
+        CHECK(add_sum(w, s->files[i].looked_up));
         CHECK(add_sum(w, s->files[i].machines));
         for (Residency k = 0; k < _RESIDENCY_MAX; k++) {
             CHECK(add_sum(w, s->files[i].residency[k].sessions));
@@ -346,6 +347,14 @@ static bool has_exact_residency(const ModelStage *s)
     return false;
 }
 
+static bool has_looked_up(const ModelStage *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        if (!decayed_sum_is_zero(s->files[i].looked_up))
+            return true;
+    return false;
+}
+
 static void write_stage_files(Writer *w, const ModelStage *s)
 {
     const ModelStageFile *f = s->files;
@@ -353,6 +362,8 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_open(&w->w, "files", '{');
     WRITE_COLUMN(w, "file_delta", s->n_files, i == 0 ? f[i].file : f[i].file - f[i - 1].file);
     WRITE_COLUMN(w, "used", s->n_files, row_of(w, f[i].used));
+    if (has_looked_up(s))
+        WRITE_COLUMN(w, "looked_up", s->n_files, row_of(w, f[i].looked_up));
     WRITE_COLUMN(w, "observed", s->n_files, row_of(w, f[i].residency[RESIDENCY_OBSERVED].sessions));
     WRITE_COLUMN(w, "first_use_msec", s->n_files, f[i].first_use.current);
     WRITE_COLUMN(w, "first_use_msec_previous", s->n_files, f[i].first_use.previous);

@@ -198,13 +198,14 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
         }
         if (m->files[i].directory)
             m->files[i].as_directory = one;
-        *o = (ModelStageFile){
-                .file = (uint32_t)i,
-                .used = one,
-                .first_use = model_sum_of_msec(msec, one),
-        };
+        *o = (ModelStageFile){.file = (uint32_t)i, .used = one};
         s->n_files++;
-        if (m->files[i].directory || t->files[from[i]].looked_up)
+        if (t->files[from[i]].looked_up) {
+            o->looked_up = one;
+            continue;
+        }
+        o->first_use = model_sum_of_msec(msec, one);
+        if (m->files[i].directory)
             continue;
         r = learn_residency(t, &t->files[from[i]], o, one);
         if (r < 0)

@@ -108,7 +108,7 @@ static void choose_files(const Model *m, const ModelStage *s, const uint64_t *by
         Entry *e = &entries[s->files[i].file];
 
         e->used = decayed_sum_value(s->files[i].used);
-        e->first_use_usec = decayed_sum_usec(s->files[i].first_use) / e->used;
+        e->first_use_usec = (double)model_first_use(&s->files[i]);
     }
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE) {

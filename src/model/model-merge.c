@@ -217,12 +217,14 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
         if (k <= 0) {
             o.file = map_file(a, u->file);
             o.used = advance(a, u->used);
+            o.looked_up = advance(a, u->looked_up);
             o.first_use = advance(a, u->first_use);
             o.machines = advance(a, u->machines);
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
             o.used = decayed_sum_add(o.used, advance(b, v->used));
+            o.looked_up = decayed_sum_add(o.looked_up, advance(b, v->looked_up));
             o.first_use = decayed_sum_add(o.first_use, advance(b, v->first_use));
             o.machines = decayed_sum_add(o.machines, advance(b, v->machines));
         }

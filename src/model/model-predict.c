@@ -60,8 +60,21 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
  * it. */
 #define LISTED_MIN 0.5
 
+double model_opened_share(const ModelStageFile *f)
+{
+    return 1 - decayed_sum_ratio(f->looked_up, f->used);
+}
+
+usec_t model_first_use(const ModelStageFile *f)
+{
+    double opened = model_opened_share(f);
+    double mean = (double)decayed_sum_mean_usec(f->first_use, f->used);
+
+    return opened > 0 ? (usec_t)fmin(mean / opened, 0x1p62) : 0;
+}
+
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
-                       double needed, usec_t first_use, Prediction *p)
+                       double needed, double opened, usec_t first_use, Prediction *p)
 {
     const WeightedRanges *ranges = &known->ranges;
     PredictedFile *o;
@@ -71,8 +84,7 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
     o = &p->files[p->n_files];
     *o = (PredictedFile){
             .path = strdup(m->files[f->file].path),
-            .directory = m->files[f->file].directory &&
-                         decayed_sum_ratio(m->files[f->file].as_directory, f->used) >= LISTED_MIN,
+            .directory = m->files[f->file].directory && model_opened_share(f) >= LISTED_MIN,
             .probability = needed,
             .first_use = first_use,
     };
@@ -90,7 +102,7 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
         o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->offset,
                 .length = g->length,
-                .probability = needed * decayed_sum_ratio(g->weight, known->sessions),
+                .probability = needed * opened * decayed_sum_ratio(g->weight, known->sessions),
         };
     }
     return 0;
@@ -185,8 +197,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         return -ENOMEM;
     for (size_t i = 0; r >= 0 && i < s->n_files; i++)
         r = model_predict_file(sum, &s->files[i], model_best_residency(&s->files[i]),
-                               -expm1(l[s->files[i].file]),
-                               decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
+                               -expm1(l[s->files[i].file]), model_opened_share(&s->files[i]),
+                               model_first_use(&s->files[i]), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++) {
         const ModelMetadata *d = &s->metadata[i];
 

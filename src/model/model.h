@@ -105,10 +105,11 @@ typedef struct ModelUse {
 
 typedef struct ModelStageFile {
     uint32_t file;
-    DecayedSum used; /* sessions in which any process opened it */
-    DecayedSum
-            first_use;   /* times (decayed_sum_of_time()) from the stage's start to the first use */
-    DecayedSum machines; /* that contributed to `used` */
+    DecayedSum used;      /* sessions in which any process opened it or looked it up */
+    DecayedSum looked_up; /* of these, sessions in which no process opened it */
+    DecayedSum first_use; /* times (decayed_sum_of_time()) from the stage's start to the first open;
+                             of opens only */
+    DecayedSum machines;  /* that contributed to `used` */
     ModelResidency residency[_RESIDENCY_MAX];
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
 

@@ -413,6 +413,39 @@ static void wrong_members_are_refused(void **state)
     }
 }
 
+static void files_that_were_looked_up_come_back(void **state)
+{
+    /* Two files: one that was opened, and one that was looked up. */
+    static const char column[] = "\"looked_up\":[0,1]";
+    static const char *const bad_columns[] = {"\"looked_up\":[0,99]",  "\"looked_up\":[1]",
+                                              "\"looked_up\":[0,1,0]", "\"looked_up\":[0,-1]",
+                                              "\"looked_up\":[0,1.5]", "\"looked_up\":7"};
+    _cleanup_model_ Model *m = model_new(H), *copy = NULL;
+    _cleanup_free_ char *text = NULL, *again = NULL;
+    Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4", NULL);
+    uint32_t path, file;
+    size_t before = 0;
+
+    assert_int_equal(trace_add_path(t, "/f/y", &path), 0);
+    assert_int_equal(trace_add_file(t, path, 0, false, &file), 0);
+    t->files[file].looked_up = true;
+    learn(&m, t);
+    text = bytes_of(m);
+    copy = read_back(text);
+    again = bytes_of(copy);
+    assert_string_equal(text, again);
+    same_prediction(m, copy, STAGE_BOOT);
+    while (strncmp(text + before, column, strlen(column)) != 0)
+        assert_true(text[before++]);
+    for (size_t i = 0; i < ELEMENTSOF(bad_columns); i++) {
+        _cleanup_free_ char *bad = NULL;
+
+        assert_true(asprintf(&bad, "%.*s%s%s", (int)before, text, bad_columns[i],
+                             text + before + strlen(column)) > 0);
+        refuse(bad, strlen(bad), -EBADMSG);
+    }
+}
+
 static void what_stands_beside_is_ignored(void **state)
 {
     _cleanup_free_ char *text = edited("\"stages\":", "\"of_a_later_version\":[{}],\n\"stages\":");
@@ -644,6 +677,7 @@ int main(void)
             cmocka_unit_test(every_bit_flip_is_survived),
             cmocka_unit_test(what_is_not_a_model_is_told_apart),
             cmocka_unit_test(wrong_members_are_refused),
+            cmocka_unit_test(files_that_were_looked_up_come_back),
             cmocka_unit_test(what_stands_beside_is_ignored),
             cmocka_unit_test(the_chains_can_be_left_out),
             cmocka_unit_test(sixteen_logins_stay_small),

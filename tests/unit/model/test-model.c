@@ -420,6 +420,64 @@ static void directories_are_listed_if_most_sessions_open_them(void **state)
     }
 }
 
+/* Learns a boot or login that looks the path up, or opens it. */
+static void learn_name(Model **m, Stage stage, uint32_t uid, const char *name, bool directory,
+                       bool opened)
+{
+    Trace *t = session(stage, uid, T0, 0, "A>x", NULL);
+    uint32_t path, file;
+
+    assert_int_equal(trace_add_path(t, name, &path), 0);
+    assert_int_equal(trace_add_file(t, path, 0, directory, &file), 0);
+    t->files[file].size_bytes = directory ? 0 : 4 * PAGE;
+    t->files[file].looked_up = !opened;
+    if (opened && !directory)
+        assert_int_equal(range_set_insert(&t->files[file].resident, 0, 4 * PAGE), 0);
+    if (opened)
+        assert_int_equal(trace_add_access(t, &(TraceAccess){.at = t->duration,
+                                                            .file = file,
+                                                            .application = TRACE_NONE}),
+                         0);
+    learn(m, t);
+}
+
+/* Replay opens a file that is no longer used. A lookup is left of it, and none of its data. */
+static void data_of_a_file_that_is_only_looked_up_is_not_needed(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *copy = NULL;
+    _cleanup_prediction_ Prediction *p = NULL, *q = NULL;
+    usec_t first;
+
+    learn_name(&m, STAGE_BOOT, UID_INVALID, "/f/unused", false, true);
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(page_chance(p, "/f/unused", 0), 1);
+    first = predicted(p, "/f/unused")->first_use;
+    assert_true(first > 0);
+    for (int i = 0; i < 9; i++)
+        learn_name(&m, STAGE_BOOT, UID_INVALID, "/f/unused", false, false);
+    assert_int_equal(model_merge(m, m, &copy), 0); /* merging keeps the shares */
+    q = predict(copy, STAGE_BOOT, UID_INVALID);
+    assert_near(chance(q, "/f/unused"), 1);
+    assert_near(page_chance(q, "/f/unused", 0), 0.1);
+    assert_near((double)predicted(q, "/f/unused")->first_use / (double)first, 1);
+}
+
+/* A shell lists /usr/bin in each session. The boot only looks it up. */
+static void a_directory_is_listed_in_the_stages_that_open_it(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        learn_name(&m, STAGE_BOOT, UID_INVALID, "/f/names", true, false);
+        learn_name(&m, STAGE_LOGIN, 1000, "/f/names", true, true);
+    }
+    boot = predict(m, STAGE_BOOT, UID_INVALID);
+    login = predict(m, STAGE_LOGIN, 1000);
+    assert_false(predicted(boot, "/f/names")->directory);
+    assert_true(predicted(login, "/f/names")->directory);
+}
+
 /* Programs that the boot has started read their executables while an automatic login begins. */
 static void an_automatic_login_needs_the_running_programs(void **state)
 {
@@ -1508,6 +1566,8 @@ int main(void)
             cmocka_unit_test(metadata_of_the_login_is_read_in_the_boot),
             cmocka_unit_test(looked_up_names_are_needed),
             cmocka_unit_test(directories_are_listed_if_most_sessions_open_them),
+            cmocka_unit_test(data_of_a_file_that_is_only_looked_up_is_not_needed),
+            cmocka_unit_test(a_directory_is_listed_in_the_stages_that_open_it),
             cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(exact_ranges_come_before_others),
