@@ -137,7 +137,7 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
      * of the model of that time. A model that was begun after that still lacks the session. */
     if (r >= 0 && (l->rebuild || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
-                          t, l->now);
+                          t, l->now, clock_utc_offset_sec(t->start_realtime));
     return r;
 }
 

@@ -144,8 +144,6 @@ static int read_model(Report *x)
 
 static int write_page(const Report *x, usec_t now, const char *output)
 {
-    time_t seconds = (time_t)(now / USEC_PER_SEC);
-    struct tm local = {0};
     ReportPage p = {
             .version = HEADSTART_VERSION,
             .machine = x->machine,
@@ -167,8 +165,7 @@ static int write_page(const Report *x, usec_t now, const char *output)
     size_t size;
     int r;
 
-    if (localtime_r(&seconds, &local))
-        p.utc_offset_seconds = local.tm_gmtoff;
+    p.utc_offset_seconds = clock_utc_offset_sec(now);
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         p.timelines[s] = x->has_timeline[s] ? &x->timelines[s] : NULL;
     report_page(&m, &p);

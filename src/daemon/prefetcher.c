@@ -76,6 +76,7 @@ static CycleParameters cycle_parameters(const Config *c)
 
     cycle_parameters_init(&p);
     p.interval = c->cycle_usec;
+    p.utc_offset_sec = clock_utc_offset_sec(clock_now(CLOCK_REALTIME));
     p.scan = c->scan;
     p.predict = c->predict;
     p.battery = c->battery;

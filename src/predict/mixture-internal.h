@@ -27,6 +27,7 @@ typedef struct Snapshot {
 struct Mixture {
     Chains *chains;
     UserHistory *user; /* of the session; NULL: the user is unknown, or was never seen */
+    int64_t utc_offset_sec;
     /* By row and by expert. A row is the number of an application in everybody's history. */
     double (*rates)[EXPERTS_OF_CHAINS]; /* per microsecond */
     double (*chances)[EXPERTS];         /* that the application starts next */

@@ -185,6 +185,7 @@ static int set_situation(Mixture *m)
             .runs = m->logged_runs,
             .n_applications = h->n_applications,
             .now_msec = c->realtime / USEC_PER_MSEC,
+            .utc_offset_msec = m->utc_offset_sec * 1000,
             .halflife_msec = MAX(c->halflife_usec / USEC_PER_MSEC, (uint64_t)1),
             .age_msec = s->active ? (c->now - s->begin) / USEC_PER_MSEC : 0,
             .quiet_msec = s->active ? (c->now - s->last_since) / USEC_PER_MSEC : 0,

@@ -162,7 +162,7 @@ static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
 }
 
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
-                  usec_t now_realtime)
+                  usec_t now_realtime, int64_t utc_offset_sec)
 {
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
@@ -184,6 +184,7 @@ int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes,
         r = mixture_new(*chains, &m);
     if (r < 0)
         return r;
+    mixture_set_utc_offset(m, utc_offset_sec);
     if (t->start_realtime >= DECAY_CLOCK_MIN && now_realtime > t->start_realtime &&
         now_realtime - t->start_realtime > decay_clock_gap((*chains)->halflife_usec))
         decay_clock_jump(&(*chains)->clock, t->start_realtime);

@@ -21,8 +21,9 @@
  * trace that at `now_realtime` is older than the largest plausible step (decay-clock.h) does not
  * show whether the present clock is wrong. Sums therefore decay by all of the time from the chains'
  * latest time to the trace. The function learns nothing from traces of boots and logins. The order
- * of the traces does not change the counts, but it changes the weights of the experts. Returns 1 if
+ * of the traces does not change the counts, but it changes the weights of the experts.
+ * `utc_offset_sec` is as in mixture_set_utc_offset(), at the time of the trace. Returns 1 if
  * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
  * failure `*chains` still has everything that it had, and may contain a part of the trace. */
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
-                  usec_t now_realtime);
+                  usec_t now_realtime, int64_t utc_offset_sec);

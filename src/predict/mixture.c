@@ -5,6 +5,8 @@
 
 #include "predict/mixture-internal.h"
 
+#define UTC_OFFSET_MAX_SEC ((int64_t)24 * 60 * 60)
+
 int mixture_new(Chains *chains, Mixture **ret)
 {
     Mixture *m = calloc(1, sizeof(*m));
@@ -79,6 +81,11 @@ static int begin_interval(Mixture *m)
         return r;
     m->learning = true;
     return 0;
+}
+
+void mixture_set_utc_offset(Mixture *m, int64_t seconds)
+{
+    m->utc_offset_sec = MAX(-UTC_OFFSET_MAX_SEC, MIN(seconds, UTC_OFFSET_MAX_SEC));
 }
 
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn)

@@ -43,6 +43,10 @@ Chains *mixture_chains(const Mixture *m);
 /* Frees the mixture and returns its chains. */
 Chains *mixture_release_chains(Mixture *m);
 
+/* Sets by how many seconds the local time is ahead of UTC: within a day, 0 at first. Habits of the
+ * hour, of the weekend and of alternate days follow the local time. */
+void mixture_set_utc_offset(Mixture *m, int64_t seconds);
+
 /* Ends the previous session and begins one of `user` (UID_INVALID: unknown), in which nothing runs
  * yet. If `learn` is true, the mixture learns from the session. If it is false, the mixture only
  * follows which applications run. Returns 0 or -ENOMEM. */

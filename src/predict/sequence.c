@@ -33,22 +33,33 @@ void sequence_done(Sequence *s)
     *s = (Sequence){0};
 }
 
-static uint64_t day_of(uint64_t msec)
+/* Returns the local time at a moment of the wall clock. People's habits follow the local time. */
+static uint64_t local_msec(const SequenceSituation *x, uint64_t msec)
 {
-    return msec / MSEC_PER_DAY;
+    uint64_t back = (uint64_t)-x->utc_offset_msec;
+
+    if (x->utc_offset_msec >= 0)
+        return msec + (uint64_t)x->utc_offset_msec;
+    return msec - MIN(msec, back);
 }
 
-/* Returns the time since the week began, on Monday. 1970-01-01 was a Thursday. */
-static uint64_t time_of_week(uint64_t msec)
+static uint64_t day_of(const SequenceSituation *x, uint64_t msec)
 {
-    return (msec + 3 * MSEC_PER_DAY) % MSEC_PER_WEEK;
+    return local_msec(x, msec) / MSEC_PER_DAY;
+}
+
+/* Returns the local time since the week began, on Monday. 1970-01-01 was a Thursday. */
+static uint64_t time_of_week(const SequenceSituation *x, uint64_t msec)
+{
+    return (local_msec(x, msec) + 3 * MSEC_PER_DAY) % MSEC_PER_WEEK;
 }
 
 /* Lists for each hour of the week whether it counts as the same time as the hour of `msec`. Every
  * start of the log is compared, so a table saves most of the divisions. */
-static void list_same_hours(uint64_t msec, bool ret[static HOURS_PER_WEEK])
+static void list_same_hours(const SequenceSituation *x, uint64_t msec,
+                            bool ret[static HOURS_PER_WEEK])
 {
-    unsigned now = (unsigned)(time_of_week(msec) / MSEC_PER_HOUR);
+    unsigned now = (unsigned)(time_of_week(x, msec) / MSEC_PER_HOUR);
 
     for (unsigned i = 0; i < HOURS_PER_WEEK; i++) {
         unsigned a = i % 24, b = now % 24, apart = a > b ? a - b : b - a;
@@ -97,9 +108,9 @@ static double agreement(const Counting *c, const LoggedSession *s)
     double score = 0;
 
     /* The same time of the day counts as two cases, and the same parity of the day as one. */
-    if (is_same_hour(c->begin_hours, time_of_week(s->begin_msec), 0))
+    if (is_same_hour(c->begin_hours, time_of_week(c->x, s->begin_msec), 0))
         score += 2;
-    if (day_of(s->begin_msec) % 2 == day_of(c->x->present.begin_msec) % 2)
+    if (day_of(c->x, s->begin_msec) % 2 == day_of(c->x, c->x->present.begin_msec) % 2)
         score += 1;
 
     for (uint32_t i = 0; i < s->n; i++) {
@@ -178,8 +189,8 @@ static void count_session(Counting *c, const LoggedSession *s, double weight, do
             .session = s,
             .weight = weight,
             .alike = alike,
-            .begin = time_of_week(s->begin_msec),
-            .same_day = day_of(s->begin_msec) % 2 == day_of(c->x->now_msec) % 2,
+            .begin = time_of_week(c->x, s->begin_msec),
+            .same_day = day_of(c->x, s->begin_msec) % 2 == day_of(c->x, c->x->now_msec) % 2,
     };
 
     for (uint32_t i = s->n; i-- > 0;) {
@@ -281,8 +292,8 @@ int sequence_compute(Sequence *s, const SequenceSituation *x)
     for (unsigned k = 0; k < COUNTS; k++)
         c.rows[k] = s->chances + k * n;
     even = s->chances + COUNTS * n;
-    list_same_hours(x->now_msec, c.now_hours);
-    list_same_hours(x->present.begin_msec, c.begin_hours);
+    list_same_hours(x, x->now_msec, c.now_hours);
+    list_same_hours(x, x->present.begin_msec, c.begin_hours);
     for (uint32_t i = 0; i < x->present.n; i++) {
         uint32_t a = x->present.starts[i].application;
 

@@ -33,6 +33,7 @@ typedef struct SequenceSituation {
     const bool *runs;      /* by application */
     size_t n_applications;
     uint64_t now_msec, halflife_msec; /* wall clock */
+    int64_t utc_offset_msec;          /* by which the local time is ahead of UTC */
     uint64_t age_msec;                /* of the session */
     uint64_t quiet_msec;              /* since the last start or the beginning of the session */
 } SequenceSituation;

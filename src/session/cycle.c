@@ -112,6 +112,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     exclude = strdup(p->exclude ? p->exclude : "");
     if (!exclude)
         return -ENOMEM;
+    mixture_set_utc_offset(c->mixture, p->utc_offset_sec);
     free(c->exclude);
     c->exclude = exclude;
     c->parameters = *p;

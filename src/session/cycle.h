@@ -35,6 +35,7 @@
 
 typedef struct CycleParameters {
     usec_t interval;        /* between two cycles; > 0 */
+    int64_t utc_offset_sec; /* by which the local time is ahead of UTC */
     bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
     bool predict;           /* make requests at all (dopredict) */
     bool battery;           /* also make requests on battery */

@@ -14,6 +14,8 @@ HEADSTART=$HS_BUILD/src/cli/headstart
 HEADSTARTD=$HS_BUILD/src/daemon/headstartd
 HEADSTART_REPLAY=$HS_BUILD/src/replay/headstart-replay
 HEADSTART_INIT=$HS_BUILD/src/early/headstart-init
+# Habits follow the local time.
+export TZ=UTC
 export HEADSTART HEADSTARTD HEADSTART_REPLAY HEADSTART_INIT
 # The caller's log settings must not change the results.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM

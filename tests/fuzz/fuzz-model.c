@@ -161,7 +161,7 @@ static void learn_session(FuzzRandom *r, Model **m)
         add_starts(r, t);
     (void)model_learn(m, t, NOW);
     if (!(*m)->chains || (*m)->chains->halflife_usec == (*m)->halflife_usec)
-        (void)mixture_train(&(*m)->chains, (*m)->halflife_usec, 0, t, 0);
+        (void)mixture_train(&(*m)->chains, (*m)->halflife_usec, 0, t, 0, 0);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)

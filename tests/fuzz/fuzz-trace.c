@@ -51,7 +51,7 @@ static void learn(const Trace *t)
     FUZZ_CHECK(model_to_json(m, &text, &size) >= 0);
     FUZZ_CHECK(model_prune(&m, 0.1) >= 0);
     FUZZ_CHECK(model_limit(m, &limits, &dropped) >= 0);
-    (void)mixture_train(&chains, HALFLIFE, 0, t, 0);
+    (void)mixture_train(&chains, HALFLIFE, 0, t, 0, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

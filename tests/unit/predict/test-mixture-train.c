@@ -77,7 +77,7 @@ static void what_follows_is_learned(void **state)
     for (unsigned day = 0; day < 3; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t, 0), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t, 0, 0), 1);
     }
     assert_non_null(m->chains);
     assert_int_equal(number_of(m->chains, "/bin/true"), CHAINS_NONE);
@@ -109,7 +109,7 @@ static void what_was_trained_predicts(void **state)
     for (unsigned day = 0; day < 5; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t, 0), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t, 0, 0), 1);
     }
     a = number_of(m->chains, "/bin/a");
     b = number_of(m->chains, "/bin/b");
@@ -141,7 +141,7 @@ static void the_size_decides_who_is_followed(void **state)
         _cleanup_chains_ Chains *c = NULL;
         _cleanup_trace_ Trace *t = session(0);
 
-        assert_int_equal(mixture_train(&c, WEEK, cases[i].minsize_bytes, t, 0), 1);
+        assert_int_equal(mixture_train(&c, WEEK, cases[i].minsize_bytes, t, 0, 0), 1);
         assert_int_equal(number_of(c, "/bin/true") != CHAINS_NONE, cases[i].tool);
         assert_int_equal(number_of(c, "/bin/a") != CHAINS_NONE, cases[i].large);
     }
@@ -153,14 +153,14 @@ static void other_stages_and_bad_traces_teach_nothing(void **state)
     _cleanup_trace_ Trace *login = session(0), *bad = session(0), *good = session(0);
 
     login->stage = STAGE_LOGIN;
-    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, login, 0), 0);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, login, 0, 0), 0);
     assert_null(m->chains);
-    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, good, 0), 1);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, good, 0, 0), 1);
     bad->lifetimes[1].application = 77;
-    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad, 0), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad, 0, 0), -EBADMSG);
     bad->lifetimes[1].application = 0;
     bad->accesses[0].file = 1000000;
-    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad, 0), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad, 0, 0), -EBADMSG);
     /* Everything that was learned before is still there. */
     assert_non_null(m->chains);
     assert_int_not_equal(number_of(m->chains, "/bin/a"), CHAINS_NONE);
