@@ -160,8 +160,10 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
         return 0; /* the place is unknown: the file is read after the others */
     if (r < 0)
         return r;
+    if (x->extents.n_delayed > 0)
+        return 0; /* a part has no place yet: the file is read after the others */
     if (x->extents.n == 0) {
-        f->n_maps = 0; /* nothing on the device: inline, a hole, or not written yet */
+        f->n_maps = 0; /* nothing on the device: inline or a hole */
         return 0;
     }
     f->extents = reallocarray(NULL, x->extents.n, sizeof(Extent));

@@ -52,6 +52,8 @@ static int read_all(int fd, size_t max, uint32_t placeless, ExtentList *ret)
             start = e->fe_logical + e->fe_length;
             if (e->fe_flags & placeless) {
                 ret->n_skipped++;
+                ret->n_delayed +=
+                        (e->fe_flags & (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC)) != 0;
                 continue;
             }
             if (ret->n >= max)
@@ -74,10 +76,10 @@ static int read_list(int fd, size_t max, uint32_t placeless, ExtentList *ret)
 {
     int r;
 
-    ret->n = ret->n_skipped = 0;
+    ret->n = ret->n_skipped = ret->n_delayed = 0;
     r = read_all(fd, max, placeless, ret);
     if (r < 0)
-        ret->n = ret->n_skipped = 0;
+        ret->n = ret->n_skipped = ret->n_delayed = 0;
     return r;
 }
 

@@ -15,6 +15,7 @@ typedef struct ExtentList {
     Extent *extents; /* rising logical, disjoint */
     size_t n, allocated;
     size_t n_skipped; /* extents that cannot be read from the device */
+    size_t n_delayed; /* of these, extents whose place the filesystem has yet to choose */
 } ExtentList;
 
 void extent_list_done(ExtentList *l);

@@ -59,6 +59,23 @@ physical() {
     done
 }
 
+# An upgrade that calls no fsync, and a refresh before the filesystem has chosen places.
+@test "a file whose data has no place on the device yet stays in the plan" {
+    hs_filesystem ext4 256
+    # The memory of the data is not written back for some seconds.
+    unplaced() {
+        head -c 1000000 /dev/urandom >"$HS_MNT/new"
+        plan --class=hdd <<<"/new 0 900000"
+        filefrag -v "$HS_MNT/new" | grep -q delalloc
+    }
+    hs_attempts unplaced
+    planned '.volumes[0].data | map(.length) | add >= 900000'
+    # The same once it is written.
+    sync -f "$HS_MNT"
+    plan --class=hdd <<<"/new 0 900000"
+    planned '.volumes[0].data | map(.length) | add >= 900000'
+}
+
 @test "a fragmented file: all of its extents, not only the first" {
     hs_filesystem ext4 256
     python3 -c '
