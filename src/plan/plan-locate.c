@@ -2,7 +2,7 @@
 
 /* Finds predicted files on the disk. All system calls of planning are made here, in disk-access.c,
  * and in the functions of src/base, src/system and src/volume that these files call. This file has
- * over 500 lines because no further file of this folder makes system calls. */
+ * over 500 lines because only these two files of the folder make system calls. */
 
 #include "plan/plan.h"
 
@@ -49,7 +49,7 @@ typedef struct Locator {
     usec_t known_until;
     uint32_t uid; /* owner of the set: a user, OWNERSHIP_ANYBODY or OWNERSHIP_SYSTEM */
     Inode *inodes;
-    ExtentList extents; /* of the current file; the array is reused for the next file */
+    ExtentList extents; /* of the current file */
     size_t n_extents;   /* of all files */
 } Locator;
 
@@ -388,14 +388,6 @@ static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
     return observed;
 }
 
-static bool is_first_of_device(const VolumeTable *t, uint32_t volume)
-{
-    for (uint32_t i = 0; i < volume; i++)
-        if (t->volumes[i].block_dev == t->volumes[volume].block_dev)
-            return false; /* an earlier volume of this device has the metadata */
-    return true;
-}
-
 static int locate_volumes(Locator *x, const Prediction *p)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
@@ -403,7 +395,7 @@ static int locate_volumes(Locator *x, const Prediction *p)
         int r;
 
         x->fds[i] = open_volume(v);
-        if (v->block_dev == 0 || !(volume_has_items(v) || is_first_of_device(x->volumes, i)))
+        if (v->block_dev == 0)
             continue;
         r = volume_has_items(v) ? 0 : known_metadata(x, p, i);
         x->known[i] = r > 0;

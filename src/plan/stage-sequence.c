@@ -156,13 +156,14 @@ static void split_time(StageSequence *s, double serial)
 {
     const StageFacts *f = s->f;
     double expected = serial * default_overlap(f), ready = (double)f->ready;
+    double waits = fmin((double)f->stalled, serial + (double)f->n_reads * STAGE_TIME_READ_USEC_MAX);
 
     if (f->ready == 0) {
         s->overlap = default_overlap(f);
         s->warm = (double)f->n_opens * STAGE_TIME_OPEN_USEC;
         return;
     }
-    s->warm = ready - fmin(fmax((double)f->stalled, expected), ready * 0.95);
+    s->warm = ready - fmin(fmax(waits, expected), ready * 0.95);
     s->overlap = serial > 0 ? (ready - s->warm) / serial : 0;
 }
 

@@ -89,6 +89,11 @@ int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 /* Assumptions for a stage that was never measured: the CPU time for each file that the stage opens,
  * `overlap` on a device that serves one request at a time, and `overlap` on other devices. For the
  * boots of the bench, 0.2 ms, 0.9 and 0.65 were measured. */
-#define STAGE_TIME_OPEN_USEC      200
+#define STAGE_TIME_OPEN_USEC 200
+/* A stage also waits for what no replay shortens: for a server, or until data is written. Waits
+ * that are longer than this for each read, beyond the device's own time, do not count as waits for
+ * reads. The first read of a part of a volume that a cloud provider loads lazily takes some tens of
+ * ms. */
+#define STAGE_TIME_READ_USEC_MAX  100000
 #define STAGE_TIME_OVERLAP_SERIAL 0.9
 #define STAGE_TIME_OVERLAP_DEEP   0.65

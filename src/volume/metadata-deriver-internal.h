@@ -62,8 +62,8 @@ void derived_done(Derived *d);
 /* Returns 0 or -ENOMEM. */
 int derived_add(Derived *d, const DerivedMetadata *m);
 
-/* Sorts the blocks. Of blocks that overlap the first one remains, with the highest probability. The
- * caller frees *ret. */
+/* Sorts the blocks. Of blocks that overlap the first one remains, and of blocks at the same place
+ * the one with the highest probability. The caller frees *ret. */
 void derived_finish(Derived *d, DerivedMetadata **ret, size_t *ret_n);
 
 /* Like metadata_deriver_finish(), for btrfs. */

@@ -98,6 +98,12 @@ static void nothing_is_gained_where_nothing_waits(void **state)
     assert_int_equal(p.reason, POLICY_REASON_NO_GAIN);
     example(&x, &flash, 0, 0, 5 * USEC_PER_SEC, 0);
     assert_int_equal(predict(&x).best, POLICY_OFF);
+    /* The stage waited for a server, or until data was written. */
+    example(&x, &flash, 0, 0, 5 * USEC_PER_SEC, 2 * USEC_PER_SEC);
+    assert_int_equal(predict(&x).best, POLICY_OFF);
+    example(&x, &flash, 1, 4096, 5 * USEC_PER_SEC, 2 * USEC_PER_SEC);
+    p = predict(&x);
+    assert_true(p.usec[POLICY_CONCURRENT] >= 4800 * MSEC);
 }
 
 /* A stage that only reads takes at least as long as the device needs. Each of the 200 reads of 100
