@@ -76,7 +76,6 @@ static CycleParameters cycle_parameters(const Config *c)
 
     cycle_parameters_init(&p);
     p.interval = c->cycle_usec;
-    p.utc_offset_sec = clock_utc_offset_sec(clock_now(CLOCK_REALTIME));
     p.scan = c->scan;
     p.predict = c->predict;
     p.battery = c->battery;
@@ -126,6 +125,7 @@ static int load(Prefetcher *p, bool *ret_replaced)
 {
     _cleanup_model_ Model *m = NULL;
     CycleParameters parameters;
+    EventTime t;
     uint64_t revision;
     usec_t halflife_usec;
     Cycle *cycle;
@@ -155,7 +155,9 @@ static int load(Prefetcher *p, bool *ret_replaced)
     p->known_revision = revision;
     p->known_halflife_usec = halflife_usec;
     *ret_replaced = m;
-    return cycle_begin(p->cycle, event_time());
+    t = event_time();
+    cycle_set_utc_offset(p->cycle, clock_utc_offset_sec(t.realtime));
+    return cycle_begin(p->cycle, t);
 }
 
 /* Cancels the requests, which come from the old model, and loads again. */
@@ -234,6 +236,8 @@ static void decide(Prefetcher *p)
     int r;
 
     p->decided_at = t.at;
+    /* Summer time begins or ends, or the user travels. */
+    cycle_set_utc_offset(p->cycle, clock_utc_offset_sec(t.realtime));
     if (prefetch_thread_check(&p->thread) > 0)
         log_notice("headstartd: a disk does not answer: nothing is read ahead from it in this "
                    "session");

@@ -110,7 +110,8 @@ usec_t history_observed_until(const History *h, Stage stage, uint32_t uid)
         const SessionRecord *s = &h->sessions[i];
 
         if (s->stage == stage && (uid == UID_INVALID || s->uid == uid) &&
-            !(s->flags & NOT_LEARNED) && !session_was_replayed(s))
+            !(s->flags & NOT_LEARNED) && !session_was_replayed(s) &&
+            s->usage.source != USAGE_PER_FILE) /* another pack was replayed */
             newest = MAX(newest, s->start_realtime_usec);
     }
     return h->n > 0 ? newest : USEC_INFINITY;

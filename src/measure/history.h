@@ -34,8 +34,8 @@ void history_done(History *h);
 int history_read(int state_fd, size_t max, History *ret);
 
 /* Returns the beginning of the newest session of the stage, and of the user (UID_INVALID: of
- * anybody), that ran without replay. Only such a session shows which metadata it reads. Returns 0
- * if there is none, and USEC_INFINITY if the history is empty. Pure. */
+ * anybody), that ran without any replay. Only such a session shows which metadata it reads. Returns
+ * 0 if there is none, and USEC_INFINITY if the history is empty. Pure. */
 usec_t history_observed_until(const History *h, Stage stage, uint32_t uid);
 
 /* Returns 0 if the file of that name in the state directory can be read or does not exist, or the

@@ -254,9 +254,9 @@ usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *applic
     for (size_t i = 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
 
-        if (x->replayed != LAUNCH_REPLAYED && (uid == UID_INVALID || x->uid == uid) &&
+        if (x->replayed == LAUNCH_CONTROL && (uid == UID_INVALID || x->uid == uid) &&
             strcmp(x->application, application) == 0)
             newest = MAX(newest, x->start_realtime_usec);
     }
-    return newest;
+    return newest > 0 ? newest : USEC_INFINITY;
 }

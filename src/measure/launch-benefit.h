@@ -53,7 +53,8 @@ Benefit launch_benefits_find(const LaunchBenefits *b, const char *application);
 usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *application,
                                        uint32_t uid);
 
-/* Returns when the application was started for the last time without replay, by this user
- * (UID_INVALID: by anybody). 0: no such start was recorded. */
+/* Returns the time of the last control start of the application by this user (UID_INVALID: by
+ * anybody). Only such starts show which metadata the application needs. USEC_INFINITY: none is
+ * recorded, because a start of few files has no record. */
 usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application,
                                       uint32_t uid);

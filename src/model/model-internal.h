@@ -48,17 +48,10 @@ void model_drop_expired_applications(const Model *m, ModelStage *s, uint32_t *sc
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
                            DecayClock *ret);
 
-/* Returns the part of the sessions which used the file that opened it, from 0 to 1. The others only
- * looked it up: they needed its metadata and none of its data. */
-double model_opened_share(const ModelStageFile *f);
-
-/* Returns the mean time of the first open; 0 if nothing opened the file. */
-usec_t model_first_use(const ModelStageFile *f);
-
 /* Adds the file with the ranges of `known` to a prediction. `needed` is the probability of the
- * file, and `opened` the part of it for which the data is needed, too. Returns 0 or -ENOMEM. */
+ * file, and `data` that of its data. Returns 0 or -ENOMEM. */
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
-                       double needed, double opened, usec_t first_use, Prediction *p);
+                       double needed, double data, usec_t first_use, Prediction *p);
 
 /* Appends the metadata of a filesystem to an array. Returns 0 or -ENOMEM. */
 int model_predict_metadata(const ModelMetadata *d, PredictedMetadata **metadata, size_t *n,

@@ -376,7 +376,7 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         if (!f || needed <= 0)
             continue;
         touched = find_touched(s, u, executed, n_executed);
-        r = model_predict_file(sum, f, touched ? touched : model_best_residency(f), needed, 1,
+        r = model_predict_file(sum, f, touched ? touched : model_best_residency(f), needed, needed,
                                decayed_sum_mean_usec(u->delay, u->launched), p);
         if (r >= 0)
             p->files[p->n_files - 1].touched = touched != NULL;

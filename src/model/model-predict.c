@@ -74,7 +74,7 @@ usec_t model_first_use(const ModelStageFile *f)
 }
 
 int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResidency *known,
-                       double needed, double opened, usec_t first_use, Prediction *p)
+                       double needed, double data, usec_t first_use, Prediction *p)
 {
     const WeightedRanges *ranges = &known->ranges;
     PredictedFile *o;
@@ -102,7 +102,7 @@ int model_predict_file(const Model *m, const ModelStageFile *f, const ModelResid
         o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->offset,
                 .length = g->length,
-                .probability = needed * opened * decayed_sum_ratio(g->weight, known->sessions),
+                .probability = data * decayed_sum_ratio(g->weight, known->sessions),
         };
     }
     return 0;
@@ -170,6 +170,15 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid)
     return true;
 }
 
+/* Returns the probability that the stage opens the file. An open and a mere lookup exclude each
+ * other, but `needed` treats them as independent. */
+static double chance_of_data(const ModelStage *s, const ModelStageFile *f, double needed)
+{
+    double opened = model_opened_share(f);
+
+    return opened < 1 ? fmax(needed, decayed_sum_ratio(f->used, s->sessions)) * opened : needed;
+}
+
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
@@ -195,10 +204,13 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
     l = log_not_needed(sum, s);
     if (!l)
         return -ENOMEM;
-    for (size_t i = 0; r >= 0 && i < s->n_files; i++)
-        r = model_predict_file(sum, &s->files[i], model_best_residency(&s->files[i]),
-                               -expm1(l[s->files[i].file]), model_opened_share(&s->files[i]),
-                               model_first_use(&s->files[i]), p);
+    for (size_t i = 0; r >= 0 && i < s->n_files; i++) {
+        const ModelStageFile *f = &s->files[i];
+        double needed = -expm1(l[f->file]);
+
+        r = model_predict_file(sum, f, model_best_residency(f), needed,
+                               chance_of_data(s, f, needed), model_first_use(f), p);
+    }
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++) {
         const ModelMetadata *d = &s->metadata[i];
 

@@ -331,6 +331,13 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
 /* Returns the sum of the sessions of a stage of the model, in units of one new session. */
 double model_sessions(const Model *m, const ModelStage *s, usec_t now_realtime);
 
+/* Returns the part of the sessions which used the file that opened it, from 0 to 1. The others only
+ * looked it up: they needed its metadata and none of its data. */
+double model_opened_share(const ModelStageFile *f);
+
+/* Returns the mean time of the first open; 0 if nothing opened the file. */
+usec_t model_first_use(const ModelStageFile *f);
+
 /* Returns the wall clock at the time of the latest session. */
 static inline usec_t model_wall_clock(const Model *m)
 {

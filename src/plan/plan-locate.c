@@ -163,7 +163,7 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
     if (x->extents.n_delayed > 0)
         return 0; /* a part has no place yet: the file is read after the others */
     if (x->extents.n == 0) {
-        f->n_maps = 0; /* nothing on the device: inline or a hole */
+        f->n_maps = 0; /* nothing to read: inline, a hole, or zeros that were allocated */
         return 0;
     }
     f->extents = reallocarray(NULL, x->extents.n, sizeof(Extent));

@@ -112,7 +112,6 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     exclude = strdup(p->exclude ? p->exclude : "");
     if (!exclude)
         return -ENOMEM;
-    mixture_set_utc_offset(c->mixture, p->utc_offset_sec);
     free(c->exclude);
     c->exclude = exclude;
     c->parameters = *p;
@@ -168,6 +167,11 @@ int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m)
 {
     return load(c, p, m);
+}
+
+void cycle_set_utc_offset(Cycle *c, int64_t seconds)
+{
+    mixture_set_utc_offset(c->mixture, seconds);
 }
 
 int cycle_begin(Cycle *c, EventTime t)

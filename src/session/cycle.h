@@ -35,7 +35,6 @@
 
 typedef struct CycleParameters {
     usec_t interval;        /* between two cycles; > 0 */
-    int64_t utc_offset_sec; /* by which the local time is ahead of UTC */
     bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
     bool predict;           /* make requests at all (dopredict) */
     bool battery;           /* also make requests on battery */
@@ -111,6 +110,9 @@ int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
 /* Begins a session. An event outside of a session begins one, too. Returns 0 or -ENOMEM. */
 int cycle_begin(Cycle *c, EventTime t);
+
+/* See mixture_set_utc_offset(). */
+void cycle_set_utc_offset(Cycle *c, int64_t seconds);
 
 /* Ends the session. */
 void cycle_end(Cycle *c, EventTime t);

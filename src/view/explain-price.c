@@ -140,17 +140,18 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Lists the ranges of the file that are likely enough, at most `size` bytes of the file, in whole
- * pages. Returns 0 or -ENOMEM. */
+ * pages. `needed` is the probability of the file. Returns 0 or -ENOMEM. */
 static int likely_ranges(const ModelStageFile *f, double needed, uint64_t size, RangeSet *ret)
 {
     const ModelResidency *best = model_best_residency(f);
+    double opened = needed * model_opened_share(f);
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < best->ranges.n; i++) {
         const WeightedRange *g = &best->ranges.ranges[i];
 
         if (g->offset < size &&
-            needed * decayed_sum_ratio(g->weight, best->sessions) >= PLAN_MIN_PROBABILITY_DEFAULT)
+            opened * decayed_sum_ratio(g->weight, best->sessions) >= PLAN_MIN_PROBABILITY_DEFAULT)
             r = range_set_insert(ret, g->offset, MIN(g->length, size - g->offset));
     }
     return r;

@@ -18,12 +18,13 @@ static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
     return sum;
 }
 
-/* Returns the expected number of bytes of a file: P(used) times the expected resident bytes. */
+/* Returns the expected number of bytes of a file: P(opened) times the expected resident bytes. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
     const ModelResidency *best = model_best_residency(f);
 
-    return expected_bytes(&best->ranges, best->sessions) * decayed_sum_ratio(f->used, g->sessions);
+    return expected_bytes(&best->ranges, best->sessions) * decayed_sum_ratio(f->used, g->sessions) *
+           model_opened_share(f);
 }
 
 static uint64_t mean_usec(DecayedSum times, DecayedSum n)
@@ -110,7 +111,7 @@ static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
         const ModelStageFile *f = g->files + ranked[i].index;
 
         table_row(t, m->files[f->file].path, decayed_sum_ratio(f->used, g->sessions),
-                  mean_usec(f->first_use, f->used), (uint64_t)ranked[i].rank);
+                  (uint64_t)model_first_use(f), (uint64_t)ranked[i].rank);
     }
     table_set_heading(t, "Files in %s, the most data first", stage_to_string(g->stage));
     table_set_total(t, g->n_files);
@@ -152,7 +153,7 @@ static Table *file_table(const Model *m, const ModelStage *g)
         const ModelResidency *best = model_best_residency(f);
 
         table_row(t, m->files[f->file].path, (int)m->files[f->file].directory,
-                  decayed_sum_ratio(f->used, g->sessions), mean_usec(f->first_use, f->used),
+                  decayed_sum_ratio(f->used, g->sessions), (uint64_t)model_first_use(f),
                   ranges_to_json(&best->ranges, best->sessions));
     }
     return t;

@@ -650,6 +650,7 @@ in_boot_pack() {
     files /usr/lib/systemd
     # Until now metadata was observed. Replay observed none since.
     now=$(date +%s%6N)
+    sleep 0.1 # the times of files are those of the kernel's last tick
     for ((n = 0; n < 40; n++)); do echo >"$HS_MNT/usr/lib/$n"; done # another block of inodes
     echo >"$HS_MNT$upgraded"
     sync -f "$HS_MNT"

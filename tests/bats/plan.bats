@@ -64,6 +64,7 @@ physical() {
     hs_filesystem ext4 256
     # The memory of the data is not written back for some seconds.
     unplaced() {
+        rm -f "$HS_MNT/new"
         head -c 1000000 /dev/urandom >"$HS_MNT/new"
         plan --class=hdd <<<"/new 0 900000"
         filefrag -v "$HS_MNT/new" | grep -q delalloc

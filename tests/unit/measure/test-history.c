@@ -241,10 +241,44 @@ static void test_not_a_file(void **state)
     assert_true(history_read(fd, 0, &h) < 0);
 }
 
+static void metadata_is_observed_without_replay(void **state)
+{
+    static const unsigned not_learned[] = {SESSION_LIGHT,        SESSION_OFFLINE_UPDATE,
+                                           SESSION_FSCK,         SESSION_SOFT_REBOOT,
+                                           SESSION_SECOND_LOGIN, SESSION_INCOMPLETE};
+    SessionRecord sessions[16];
+    History h = {.sessions = sessions};
+
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), USEC_INFINITY);
+    for (size_t i = 0; i < ELEMENTSOF(sessions); i++) {
+        sessions[i] = session_record_empty(i < 8 ? STAGE_BOOT : STAGE_LOGIN);
+        sessions[i].start_realtime_usec = i + 1;
+    }
+    /* Boots: the second one has observed it. */
+    sessions[2].policy = POLICY_CONCURRENT;
+    strcpy(sessions[2].outcome, "done");
+    for (size_t i = 0; i < 5; i++)
+        sessions[3 + i].flags = not_learned[i];
+    h.n = 8;
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), 2);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000), 0);
+    /* Logins: the third one. A pack of another owner was replayed in the later ones. */
+    sessions[8].uid = sessions[9].uid = 1000;
+    sessions[10].uid = 1001;
+    sessions[11].flags = not_learned[5];
+    for (size_t i = 12; i < ELEMENTSOF(sessions); i++)
+        sessions[i].usage.source = USAGE_PER_FILE;
+    h.n = ELEMENTSOF(sessions);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, UID_INVALID), 11);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000), 10);
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_teardown(test_append, clear),
+            cmocka_unit_test(metadata_is_observed_without_replay),
             cmocka_unit_test_teardown(test_torn, clear),
             cmocka_unit_test_teardown(test_bad_lines, clear),
             cmocka_unit_test_teardown(test_rotation, clear),

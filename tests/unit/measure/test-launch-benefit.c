@@ -124,25 +124,22 @@ static void a_start_without_replay_takes_the_median(void **state _unused_)
     assert_int_equal(launch_benefits_unreplayed_usec(&l, "/bin/x", 1000), 2000010);
 }
 
-static void a_start_without_replay_shows_the_metadata(void **state)
+static void a_control_start_shows_the_metadata(void **state)
 {
     LaunchRecord items[] = {
-            {.application = "/bin/x", .uid = 1000, .start_realtime_usec = 1},
-            {.application = "/bin/x",
-             .uid = 1000,
-             .start_realtime_usec = 2,
-             .replayed = LAUNCH_CONTROL},
-            {.application = "/bin/x", .uid = 1001, .start_realtime_usec = 3},
-            {.application = "/bin/x",
-             .uid = 1000,
-             .start_realtime_usec = 4,
-             .replayed = LAUNCH_REPLAYED},
+            {.application = "/bin/x", .uid = 1000, .replayed = LAUNCH_CONTROL},
+            {.application = "/bin/x", .uid = 1001, .replayed = LAUNCH_CONTROL},
+            {.application = "/bin/x", .uid = 1000, .replayed = LAUNCH_NOT_REPLAYED},
+            {.application = "/bin/x", .uid = 1000, .replayed = LAUNCH_REPLAYED},
+            {.application = "/bin/y", .uid = 1000, .replayed = LAUNCH_REPLAYED},
     };
     const LaunchRecords l = {.items = items, .n = ELEMENTSOF(items)};
 
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", 1000), 2);
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", UID_INVALID), 3);
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/y", 1000), 0);
+    for (size_t i = 0; i < ELEMENTSOF(items); i++)
+        items[i].start_realtime_usec = i + 1;
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", 1000), 1);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", UID_INVALID), 2);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/y", 1000), USEC_INFINITY);
 }
 
 int main(void)
@@ -152,7 +149,7 @@ int main(void)
             cmocka_unit_test(starts_from_memory_and_after_upgrades_are_left_out),
             cmocka_unit_test(without_starts_nothing_is_known),
             cmocka_unit_test(a_start_without_replay_takes_the_median),
-            cmocka_unit_test(a_start_without_replay_shows_the_metadata),
+            cmocka_unit_test(a_control_start_shows_the_metadata),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

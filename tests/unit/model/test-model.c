@@ -424,7 +424,7 @@ static void directories_are_listed_if_most_sessions_open_them(void **state)
 static void learn_name(Model **m, Stage stage, uint32_t uid, const char *name, bool directory,
                        bool opened)
 {
-    Trace *t = session(stage, uid, T0, 0, "A>x", NULL);
+    Trace *t = session(stage, uid, T0, 0, "A>other", NULL);
     uint32_t path, file;
 
     assert_int_equal(trace_add_path(t, name, &path), 0);
@@ -460,6 +460,21 @@ static void data_of_a_file_that_is_only_looked_up_is_not_needed(void **state)
     assert_near(chance(q, "/f/unused"), 1);
     assert_near(page_chance(q, "/f/unused", 0), 0.1);
     assert_near((double)predicted(q, "/f/unused")->first_use / (double)first, 1);
+}
+
+/* An application opens the file in every second boot. The others only look it up. */
+static void an_open_and_a_lookup_exclude_each_other(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    for (int i = 0; i < 8; i++)
+        if (i % 2)
+            learn_name(&m, STAGE_BOOT, UID_INVALID, "/f/x", false, false);
+        else
+            learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4", NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(page_chance(p, "/f/x", 0), 0.5);
 }
 
 /* A shell lists /usr/bin in each session. The boot only looks it up. */
@@ -1567,6 +1582,7 @@ int main(void)
             cmocka_unit_test(looked_up_names_are_needed),
             cmocka_unit_test(directories_are_listed_if_most_sessions_open_them),
             cmocka_unit_test(data_of_a_file_that_is_only_looked_up_is_not_needed),
+            cmocka_unit_test(an_open_and_a_lookup_exclude_each_other),
             cmocka_unit_test(a_directory_is_listed_in_the_stages_that_open_it),
             cmocka_unit_test(an_automatic_login_needs_the_running_programs),
             cmocka_unit_test(assumed_until_the_truth_is_known),
