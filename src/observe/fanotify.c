@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/resource.h>
@@ -35,6 +36,11 @@
 
 /* Flags of every group in either mode. */
 #define GROUP_FLAGS (FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK)
+
+/* How the kernel opens the file of an event, which it does inside read(2) of the group. Without
+ * O_NONBLOCK it would wait for a lease of a user on that file (fcntl(2), F_SETLEASE), up to 45
+ * seconds for each file. */
+#define EVENT_FLAGS (O_RDONLY | O_NONBLOCK | O_NOATIME | O_CLOEXEC | O_LARGEFILE)
 
 /* A watched filesystem. It is not held open, so that it can be unmounted. */
 typedef struct Watch {
@@ -79,7 +85,7 @@ Fanotify *fanotify_free(Fanotify *f)
 int fanotify_open_group(bool unlimited, bool by_descriptor)
 {
     unsigned flags = GROUP_FLAGS | (unlimited ? FAN_UNLIMITED_QUEUE : 0);
-    int fd = by_descriptor ? fanotify_init(flags, O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE)
+    int fd = by_descriptor ? fanotify_init(flags, EVENT_FLAGS)
                            : fanotify_init(flags | FAN_REPORT_DFID_NAME, O_RDONLY | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
@@ -399,6 +405,22 @@ static size_t read_size_of(bool by_descriptor)
     return n * sizeof(struct fanotify_event_metadata);
 }
 
+/* Reads events. Returns their size in bytes, or 0 if the queue is empty or cannot be read. If the
+ * kernel cannot open the file of an event, it drops the event. If that event is the first of a
+ * read(2), the call fails with the error of the open, which is EAGAIN for a lease, as for an empty
+ * queue. *ret_dropped is then true if more events are queued. */
+static ssize_t read_events(int fd, bool by_descriptor, char *buf, size_t size, bool *ret_dropped)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t n;
+
+    do
+        n = read(fd, buf, size);
+    while (n < 0 && errno == EINTR);
+    *ret_dropped = n < 0 && by_descriptor && poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+    return MAX(n, 0);
+}
+
 static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
                        fanotify_handler_t handler, void *arg, uint64_t *overflows)
 {
@@ -411,14 +433,14 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
     int events = 0, r = 0;
 
     for (;;) {
-        ssize_t n = read(fd, f->buf, size), at = 0;
+        bool dropped;
+        ssize_t n = read_events(fd, by_descriptor, f->buf, size, &dropped), at = 0;
 
-        if (n < 0 && errno == EINTR)
-            continue;
         if (r >= 0)
             r = before(arg);
-        if (n <= 0)
-            return r < 0 ? r : events; /* EAGAIN: the queue is empty */
+        if (n == 0 && !dropped)
+            return r < 0 ? r : events;
+        events += dropped;
         for (; n - at >= (ssize_t)sizeof(event.m); at += event.m.event_len) {
             const struct fanotify_event_metadata *m = &event.m;
 

@@ -65,9 +65,10 @@ void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
  * after each read(2), before the events of that read are handled, and also after a read that finds
  * the queue empty. Stops reading after about FANOTIFY_DRAIN_EVENTS events, so that the event loop
- * can handle other sources. Returns the number of events, the first negative value that one of the
- * two functions returned, or -EPROTO if an event has an unknown format. *overflows is raised by one
- * for each overflow of the queue. */
+ * can handle other sources. In descriptor mode the kernel drops an event if it cannot open the file
+ * at once, for example because a user holds a lease on it. Returns the number of events, the first
+ * negative value that one of the two functions returned, or -EPROTO if an event has an unknown
+ * format. *overflows is raised by one for each overflow of the queue. */
 #define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,

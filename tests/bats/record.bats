@@ -250,6 +250,47 @@ names_are_recorded_and_replayed() {
     shown '[.files[].path | select(startswith("/f"))] | length == 500'
 }
 
+# trace_there: checks that a trace of a boot exists.
+trace_there() {
+    compgen -G "$HS_STATE/traces/*-boot*.json" >/dev/null
+}
+
+@test "a btrfs subvolume: a user who holds leases on files neither stops the recorder nor hides other files" {
+    local holder
+    need_filesystem btrfs
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    install -d -o 12345 "$HS_MNT/own"
+    echo x >"$HS_MNT/other"
+    recorder_start
+    # The events are in the queue when the leases exist, and the recorder reads all of them when it ends.
+    kill -STOP "$RECORDER"
+    as_user 12345 '
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+held = [open("own/%d" % i, "w+") for i in range(100)]
+for f in held:
+    fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+with open("own/ready", "w") as f:
+    f.write("%d" % os.getpid())
+time.sleep(600)
+' 3>&- &
+    hs_wait 10 test -s "$HS_MNT/own/ready"
+    holder=$(cat "$HS_MNT/own/ready")
+    hs_defer hs_kill "$holder"
+    [ "$(grep -c "LEASE *ACTIVE *WRITE *$holder " /proc/locks)" -eq 100 ]
+    cat "$HS_MNT/other" >/dev/null
+    kill -TERM "$RECORDER"
+    kill -CONT "$RECORDER"
+    # The kernel waits up to 45 seconds for each lease.
+    [ "$(cat /proc/sys/fs/lease-break-time)" -ge 45 ]
+    hs_wait 5 trace_there
+    wait "$RECORDER"
+    show_trace
+    shown '[.files[].path] | index("/other")'
+}
+
 @test "directories are recorded, and devices, sockets and symlinks are not" {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/d/e" "$HS_MNT/gone"
@@ -855,7 +896,7 @@ open_while_stopped() {
 # HS_MNT as root, because other users cannot search the directories above HS_MNT.
 as_user() {
     python3 -c '
-import os, sys
+import fcntl, os, signal, sys, time # now, because users may be unable to read Python
 os.chdir(sys.argv[1])
 uid = int(sys.argv[2])
 os.setgroups([])
