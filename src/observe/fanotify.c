@@ -27,6 +27,17 @@
 #define DESCRIPTORS_READ_MAX   256U
 #define DESCRIPTORS_READ_SHARE 4U /* of the descriptors that the process may have */
 
+/* The room for events that fanotify_take_descriptors() has read. The kernel gives memory to the
+ * pages that are used only. */
+#define TAKEN_SIZE (4U * 1024 * 1024)
+
+/* An event in that room. Its path follows. */
+typedef struct TakenEvent {
+    uint32_t filesystem, pid;
+    uint16_t name_size;
+    bool directory, exec;
+} TakenEvent;
+
 /* From this number of watches on, a new one replaces that of a filesystem that is not mounted. A
  * user who mounts one image after the other must not make the list of watches long. */
 #define WATCHES_FEW 64U
@@ -63,7 +74,19 @@ struct Fanotify {
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
+    char *taken; /* of TAKEN_SIZE bytes; NULL until needed */
+    size_t taken_size;
+    uint64_t taken_overflows;
 };
+
+/* Where the events of a group go. */
+typedef struct Sink {
+    fanotify_before_t before;
+    fanotify_handler_t handler;
+    void *arg;
+    uint64_t *overflows;
+    int events_max; /* no further read(2) after this number */
+} Sink;
 
 Fanotify *fanotify_free(Fanotify *f)
 {
@@ -78,6 +101,7 @@ Fanotify *fanotify_free(Fanotify *f)
         free(f->watches[i].target);
     free(f->watches);
     free(f->buf);
+    free(f->taken);
     free(f);
     return NULL;
 }
@@ -421,8 +445,7 @@ static ssize_t read_events(int fd, bool by_descriptor, char *buf, size_t size, b
     return MAX(n, 0);
 }
 
-static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
-                       fanotify_handler_t handler, void *arg, uint64_t *overflows)
+static int drain_group(Fanotify *f, int fd, bool by_descriptor, const Sink *s)
 {
     /* The kernel aligns events to 4 bytes; their 64-bit masks need 8. */
     union {
@@ -437,7 +460,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
         ssize_t n = read_events(fd, by_descriptor, f->buf, size, &dropped), at = 0;
 
         if (r >= 0)
-            r = before(arg);
+            r = s->before(s->arg);
         if (n == 0 && !dropped)
             return r < 0 ? r : events;
         events += dropped;
@@ -452,7 +475,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             if (m->vers != FANOTIFY_METADATA_VERSION)
                 return -EPROTO;
             if (m->mask & FAN_Q_OVERFLOW) {
-                (*overflows)++;
+                (*s->overflows)++;
                 continue;
             }
             events++;
@@ -460,24 +483,98 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             if (r < 0 && by_descriptor && m->fd >= 0)
                 close(m->fd);
             else if (r >= 0)
-                r = by_descriptor ? descriptor_event(f, m, handler, arg)
-                                  : handle_event(f, m, handler, arg);
+                r = by_descriptor ? descriptor_event(f, m, s->handler, s->arg)
+                                  : handle_event(f, m, s->handler, s->arg);
         }
-        if (events >= FANOTIFY_DRAIN_EVENTS)
+        if (events >= s->events_max)
             return r < 0 ? r : events; /* events arrive faster than they are read: the recorder's
                                           timer reads the rest */
     }
 }
 
+/* A fanotify_before_t */
+static int nothing(void *arg _unused_)
+{
+    return 0;
+}
+
+/* A fanotify_handler_t: keeps an event in descriptor mode for the next fanotify_drain(). */
+static int take(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
+{
+    Fanotify *f = arg;
+    TakenEvent e = {
+            .filesystem = o->filesystem,
+            .pid = pid,
+            .name_size = o->name_size,
+            .directory = o->directory,
+            .exec = exec,
+    };
+
+    memcpy(f->taken + f->taken_size, &e, sizeof(e));
+    memcpy(f->taken + f->taken_size + sizeof(e), o->name, e.name_size + 1U);
+    f->taken_size += sizeof(e) + e.name_size + 1;
+    return 0;
+}
+
+int fanotify_take_descriptors(Fanotify *f)
+{
+    size_t fit;
+    int r;
+
+    if (f->descriptor_fd < 0)
+        return 0;
+    if (!f->taken)
+        f->taken = malloc(TAKEN_SIZE);
+    if (!f->taken)
+        return -ENOMEM;
+    fit = (TAKEN_SIZE - f->taken_size) / (sizeof(TakenEvent) + PATH_MAX);
+    if (fit <= DESCRIPTORS_READ_MAX)
+        return 0;
+    r = drain_group(f, f->descriptor_fd, true,
+                    &(Sink){
+                            .before = nothing,
+                            .handler = take,
+                            .arg = f,
+                            .overflows = &f->taken_overflows,
+                            .events_max = (int)(fit - DESCRIPTORS_READ_MAX),
+                    });
+    return MIN(r, 0);
+}
+
+/* Handles the events that fanotify_take_descriptors() has read. Returns their number, or the first
+ * negative value that a function returned. */
+static int drain_taken(Fanotify *f, const Sink *s)
+{
+    int events = 0, r = f->taken_size > 0 ? s->before(s->arg) : 0;
+    TakenEvent e;
+
+    for (size_t at = 0; at < f->taken_size && r >= 0; at += sizeof(e) + e.name_size + 1U) {
+        memcpy(&e, f->taken + at, sizeof(e));
+        r = s->handler(s->arg,
+                       &(LoggedObject){
+                               .filesystem = e.filesystem,
+                               .name = f->taken + at + sizeof(e),
+                               .name_size = e.name_size,
+                               .directory = e.directory,
+                       },
+                       e.pid, e.exec);
+        events++;
+    }
+    *s->overflows += f->taken_overflows;
+    f->taken_size = f->taken_overflows = 0;
+    return r < 0 ? r : events;
+}
+
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows)
 {
-    int a, b = 0;
+    const Sink s = {before, handler, arg, overflows, FANOTIFY_DRAIN_EVENTS};
+    int taken = drain_taken(f, &s), a, b = 0;
 
-    a = drain_group(f, f->handle_fd, false, before, handler, arg, overflows);
+    a = drain_group(f, f->handle_fd, false, &s);
     if (a >= 0 && f->descriptor_fd >= 0)
-        b = drain_group(f, f->descriptor_fd, true, before, handler, arg, overflows);
-    return a < 0 ? a : b < 0 ? b : a + b;
+        b = drain_group(f, f->descriptor_fd, true, &s);
+    return taken < 0 ? taken : a < 0 ? a : b < 0 ? b : taken + a + b;
 }
 
 /* Opens the mount of a filesystem. Returns a descriptor, -ESTALE if another filesystem is mounted

@@ -74,6 +74,12 @@ typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows);
 
+/* Reads the queued events in descriptor mode, and closes their descriptors. Until then each of
+ * these events keeps its filesystem from being unmounted (EBUSY). The next fanotify_drain() handles
+ * the events first. It must follow soon, because there is room for some thousand events only;
+ * further events stay queued. Returns 0, -ENOMEM, or -EPROTO. */
+int fanotify_take_descriptors(Fanotify *f);
+
 /* Writes the path of the object, as this process sees it, and opens it with O_PATH. Returns the
  * descriptor; -EREMOTE if the lookup may hang; -ETIMEDOUT if the disk does not answer; -ENOENT or
  * -ESTALE if the object is gone; or a negative errno. */

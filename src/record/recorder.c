@@ -55,6 +55,7 @@ struct Recorder {
 
     sd_event *event;
     sd_event_source *timer, *mounts;
+    sd_event_source *descriptors, *pause; /* NULL: nothing is watched in descriptor mode */
     usec_t drain_interval;
     int mountinfo_fd;
 };
@@ -315,6 +316,46 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
     return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* Closes the descriptors of queued events, so that filesystems can be unmounted, and then pauses. A
+ * failure is ignored: the timer reads these events, too. */
+static int on_descriptors(sd_event_source *source _unused_, int fd _unused_,
+                          uint32_t revents _unused_, void *arg)
+{
+    Recorder *recorder = arg;
+    int r = fanotify_take_descriptors(recorder->observer.fanotify);
+
+    if (r < 0)
+        log_debug_errno(r, "Cannot take descriptors, ignoring: %m");
+    r = sd_event_source_set_time_relative(recorder->pause, RECORDER_DESCRIPTORS_USEC);
+    return r < 0 ? r : sd_event_source_set_enabled(recorder->pause, SD_EVENT_ONESHOT);
+}
+
+static int on_pause(sd_event_source *source _unused_, uint64_t usec _unused_, void *arg)
+{
+    Recorder *recorder = arg;
+
+    return sd_event_source_set_enabled(recorder->descriptors, SD_EVENT_ONESHOT);
+}
+
+/* Follows the group in descriptor mode, if there is one. */
+static int follow_descriptors(Recorder *recorder)
+{
+    int groups[2], r;
+
+    fanotify_get_groups(recorder->observer.fanotify, groups);
+    if (!recorder->event || recorder->descriptors || groups[1] < 0)
+        return 0;
+    if (!recorder->pause) {
+        r = sd_event_add_time_relative(recorder->event, &recorder->pause, CLOCK_MONOTONIC, 0, 1,
+                                       on_pause, recorder);
+        if (r < 0)
+            return r;
+    }
+    r = sd_event_add_io(recorder->event, &recorder->descriptors, groups[1], EPOLLIN, on_descriptors,
+                        recorder);
+    return r < 0 ? r : sd_event_source_set_enabled(recorder->descriptors, SD_EVENT_ONESHOT);
+}
+
 static int update_volumes(Recorder *recorder)
 {
     WatchedVolumes *w = &recorder->observer.volumes;
@@ -322,7 +363,7 @@ static int update_volumes(Recorder *recorder)
 
     if (r >= 0)
         volume_snapshots_keep(&recorder->stage.snapshots, &w->table);
-    return r;
+    return r < 0 ? r : follow_descriptors(recorder);
 }
 
 static int on_mounts(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
@@ -352,8 +393,9 @@ int recorder_attach(Recorder *recorder, sd_event *event)
     recorder->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     if (recorder->mountinfo_fd < 0)
         return -errno;
-    return sd_event_add_io(event, &recorder->mounts, recorder->mountinfo_fd, EPOLLPRI, on_mounts,
-                           recorder);
+    r = sd_event_add_io(event, &recorder->mounts, recorder->mountinfo_fd, EPOLLPRI, on_mounts,
+                        recorder);
+    return r < 0 ? r : follow_descriptors(recorder);
 }
 
 /* --- stages ----------------------------------------------------------------------------------- */
@@ -533,6 +575,8 @@ Recorder *recorder_free(Recorder *recorder)
         (void)restore_read_ahead(recorder);
     sd_event_source_disable_unref(recorder->timer);
     sd_event_source_disable_unref(recorder->mounts);
+    sd_event_source_disable_unref(recorder->descriptors);
+    sd_event_source_disable_unref(recorder->pause);
     sd_event_unref(recorder->event);
     if (recorder->mountinfo_fd >= 0)
         close(recorder->mountinfo_fd);

@@ -44,6 +44,11 @@ typedef struct RecorderOptions {
 #define RECORDER_DRAIN_USEC      (20 * USEC_PER_MSEC)
 #define RECORDER_DRAIN_IDLE_USEC (160 * USEC_PER_MSEC)
 
+/* In descriptor mode each queued event prevents the unmounting of its filesystem. Its path is read
+ * and its descriptor closed at once, or after this time since the last such read. The rest of the
+ * work waits for the next read of the event queue. */
+#define RECORDER_DESCRIPTORS_USEC (2 * USEC_PER_MSEC)
+
 typedef struct Recorder Recorder;
 
 /* Watches every local block-backed filesystem below the root. *ret_error, if not NULL, becomes one
@@ -56,8 +61,8 @@ Recorder *recorder_free(Recorder *recorder);
 DEFINE_CLEANUP(Recorder *, recorder_free);
 #define _cleanup_recorder_ _cleanup_(recorder_freep)
 
-/* Adds the recorder's timer and mount watch to the event loop and keeps a reference to the loop.
- * Returns 0 or a negative errno. */
+/* Adds the recorder's timers, mount watch and descriptor watch to the event loop and keeps a
+ * reference to the loop. Returns 0 or a negative errno. */
 int recorder_attach(Recorder *recorder, sd_event *event);
 
 /* Reads the queued events. The timer of recorder_attach() calls this function; a caller without an

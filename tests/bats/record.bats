@@ -291,6 +291,28 @@ time.sleep(600)
     shown '[.files[].path] | index("/other")'
 }
 
+@test "a btrfs subvolume can be unmounted right after a file on it was opened" {
+    local i
+    need_filesystem btrfs
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    echo x >"$HS_MNT/@/file"
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    mkdir "$HS_TMP/second"
+    recorder_start
+    for ((i = 0; i < 20; i++)); do
+        hs_mount "$HS_LOOP" "$HS_TMP/second" subvol=@
+        cat "$HS_TMP/second/file" >/dev/null
+        # A queued event would hold the mount until the recorder's timer fires.
+        sleep 0.03
+        umount "$HS_TMP/second"
+    done
+    cat "$HS_MNT/file" >/dev/null
+    recorder_stop
+    shown 'any(.files[]; .path == "/file")'
+}
+
 @test "directories are recorded, and devices, sockets and symlinks are not" {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/d/e" "$HS_MNT/gone"

@@ -79,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     f->watches[f->n_watches++] =
             (Watch){.number = 8, .mount_fd = -EBADF, .st_dev = st.st_dev, .by_descriptor = true};
     n_events = 0;
-    r = drain_group(f, fd, by_descriptor, before, on_open, log, &overflows);
+    r = drain_group(f, fd, by_descriptor,
+                    &(Sink){before, on_open, log, &overflows, FANOTIFY_DRAIN_EVENTS});
     fuzz_count(r > 0 && n_events > 0);
     while (n_opened > 0)
         close(opened[--n_opened]);
