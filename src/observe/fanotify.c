@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/open.h"
+#include "base/rooted.h"
 #include "system/disk-call.h"
 
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <sys/fanotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 /* The buffer of one read(2): some 1,500 events. */
@@ -42,6 +44,9 @@ typedef struct TakenEvent {
  * user who mounts one image after the other must not make the list of watches long. */
 #define WATCHES_FEW 64U
 
+/* The kernel writes a line of some 70 bytes for each mark. */
+#define FDINFO_SIZE_MAX (1024U * 1024)
+
 /* The kernel pads metadata and info records to a multiple of this (FANOTIFY_EVENT_ALIGN). */
 #define INFO_ALIGN 4
 
@@ -56,7 +61,7 @@ typedef struct TakenEvent {
 /* A watched filesystem. It is not held open, so that it can be unmounted. */
 typedef struct Watch {
     uint32_t number;
-    uint64_t st_dev;
+    uint64_t st_dev, mount_dev;
     uint64_t call_dev; /* for disk_call() */
     char *target;
     int mount_fd; /* for open_by_handle_at(2), while objects are being resolved; unused if call_dev
@@ -271,6 +276,7 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     Watch w = {
             .number = number,
             .st_dev = v->st_dev,
+            .mount_dev = v->mount_dev,
             .call_dev = volume_call_dev(v),
             .mount_fd = -EBADF,
     };
@@ -322,6 +328,25 @@ void fanotify_unwatch(Fanotify *f, uint64_t st_dev)
             f->watches[i].gone = true;
             return;
         }
+}
+
+bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev)
+{
+    _cleanup_free_ char *text = NULL;
+    const Watch *w = NULL;
+    char path[64], line[64];
+
+    for (size_t i = 0; i < f->n_watches && !w; i++)
+        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev)
+            w = &f->watches[i];
+    if (!w)
+        return false;
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
+             w->by_descriptor ? f->descriptor_fd : f->handle_fd);
+    /* The kernel's dev_t has 20 bits for the minor number. */
+    snprintf(line, sizeof(line), "\nfanotify sdev:%x ",
+             major(w->mount_dev) << 20 | minor(w->mount_dev));
+    return rooted_read(AT_FDCWD, path, FDINFO_SIZE_MAX, &text, NULL) >= 0 && !strstr(text, line);
 }
 
 static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)

@@ -62,6 +62,10 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
  * objects that were logged with the old number can then not be resolved. */
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
+/* Returns true if the filesystem is watched, but the kernel has dropped its mark: it was unmounted
+ * and may have been mounted again since. Reads only /proc. */
+bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev);
+
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
  * after each read(2), before the events of that read are handled, and also after a read that finds
  * the queue empty. Stops reading after about FANOTIFY_DRAIN_EVENTS events, so that the event loop

@@ -22,7 +22,7 @@ bool watched_volumes_have(const WatchedVolumes *w, uint64_t st_dev)
     return false;
 }
 
-int watched_volumes_changed(const WatchedVolumes *w, const char *root)
+int watched_volumes_changed(const WatchedVolumes *w, const Fanotify *f, const char *root)
 {
     _cleanup_mount_table_ MountTable t = {0};
     _cleanup_free_ size_t *chosen = NULL;
@@ -36,7 +36,12 @@ int watched_volumes_changed(const WatchedVolumes *w, const char *root)
         return r;
     for (size_t i = 0; i < n; i++)
         known += volume_by_mount(&w->table, &t.mounts[chosen[i]]) != NULL;
-    return known != n || known != w->table.n;
+    if (known != n || known != w->table.n)
+        return 1;
+    for (size_t i = 0; i < w->n; i++)
+        if (fanotify_lost_mark(f, w->items[i].st_dev))
+            return 1;
+    return 0;
 }
 
 bool watched_volumes_may_name(const WatchedVolumes *w, const Volume *v, int fd)
@@ -52,6 +57,7 @@ static bool may_watch(const WatchedVolumes *w, const Volume *v)
     return !w->store || encryption_allows(&w->store_encryption, &v->encryption);
 }
 
+/* Drops also the filesystems that have lost their marks, so that they are marked again. */
 static void drop_unmounted(WatchedVolumes *w, Fanotify *f, const VolumeTable *mounted)
 {
     size_t n = 0;
@@ -59,7 +65,7 @@ static void drop_unmounted(WatchedVolumes *w, Fanotify *f, const VolumeTable *mo
     for (size_t i = 0; i < w->n; i++) {
         const Volume *v = volume_by_dev(mounted, w->items[i].st_dev);
 
-        if (v && may_watch(w, v))
+        if (v && may_watch(w, v) && !fanotify_lost_mark(f, v->st_dev))
             w->items[n++] = w->items[i];
         else
             fanotify_unwatch(f, w->items[i].st_dev);

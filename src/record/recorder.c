@@ -370,7 +370,8 @@ static int on_mounts(sd_event_source *source _unused_, int fd _unused_, uint32_t
                      void *arg)
 {
     Recorder *recorder = arg;
-    int r = watched_volumes_changed(&recorder->observer.volumes, recorder->root);
+    int r = watched_volumes_changed(&recorder->observer.volumes, recorder->observer.fanotify,
+                                    recorder->root);
 
     if (r > 0) {
         recorder_drain(recorder); /* reads the opens that happened on the old filesystems */

@@ -320,7 +320,7 @@ static int on_exec(void *arg, const LoggedObject *o, uint32_t pid, bool exec _un
 /* Updates the watched filesystems if any was mounted or unmounted. */
 static void update_volumes(LaunchThread *t)
 {
-    if (watched_volumes_changed(&t->volumes, t->root) == 0)
+    if (watched_volumes_changed(&t->volumes, t->fanotify, t->root) == 0)
         return;
     (void)watched_volumes_update(&t->volumes, t->fanotify, t->root);
 }

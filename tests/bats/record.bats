@@ -420,6 +420,58 @@ not_marked() {
         >/dev/null
 }
 
+# mark_of PID DEVICE: checks that the process's fanotify group has a mark on that filesystem, whatever subvolume of it is
+# mounted.
+mark_of() {
+    local dev
+    dev=$(findmnt --noheadings --first-only --output MAJ:MIN --source "$2" | tr -d ' ')
+    grep -hs "fanotify sdev:$(printf '%x ' $((${dev%:*} << 20 | ${dev#*:})))" /proc/"$1"/fdinfo/* >/dev/null
+}
+
+# stopped_and_unmounted TARGET: stops the recorder and unmounts, which fails if an event is still queued.
+stopped_and_unmounted() {
+    kill -STOP "$RECORDER"
+    umount "$1" && return
+    kill -CONT "$RECORDER"
+    return 1
+}
+
+@test "a filesystem that is unmounted and mounted again at once is recorded again" {
+    local fs
+    hs_filesystem ext4 64
+    local first=$HS_MNT
+    mkdir "$first/second"
+    for fs in ext4 btrfs; do
+        need_filesystem $fs
+        truncate -s 320M "$HS_TMP/second.$fs"
+        "mkfs.$fs" -q "$HS_TMP/second.$fs" >/dev/null
+        hs_loop "$HS_TMP/second.$fs"
+        hs_mount "$HS_LOOP" "$first/second"
+        # The second mount shows a subvolume, so the recorder uses descriptor mode.
+        [ $fs = ext4 ] || btrfs subvolume create "$first/second/@" >/dev/null
+        [ $fs = ext4 ] || btrfs subvolume set-default "$first/second/@"
+        echo x >"$first/second/file-$fs"
+        [ $fs = ext4 ] || mv "$first/second/file-$fs" "$first/second/@"
+        umount "$first/second"
+        mount "$HS_LOOP" "$first/second"
+        recorder_start
+        mark_of "$RECORDER" "$HS_LOOP"
+        cat "$first/second/file-$fs" >/dev/null
+        # The recorder sees both changes at once. The mount has the same device and often the same ID as before.
+        hs_wait 10 stopped_and_unmounted "$first/second"
+        mount "$HS_LOOP" "$first/second"
+        run -1 mark_of "$RECORDER" "$HS_LOOP"
+        kill -CONT "$RECORDER"
+        hs_wait 10 mark_of "$RECORDER" "$HS_LOOP"
+        cat "$first/second/file-$fs" >/dev/null
+        recorder_stop
+        # shellcheck disable=SC2016
+        shown 'any(.files[]; .path == $f and .n_accesses == 2)' --arg f "/second/file-$fs"
+        rm -rf "$HS_STATE"
+        umount "$first/second"
+    done
+}
+
 @test "a program that runs from a filesystem that hangs does not stop the recorder" {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     hs_filesystem ext4 64

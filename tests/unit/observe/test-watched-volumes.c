@@ -23,12 +23,14 @@ static const Encryption levels[VOLUMES] = {
 static struct {
     Encryption store;
     char watched[VOLUMES + 1];
+    uint64_t lost; /* st_dev of the filesystem that has lost its mark */
 } fake;
 
 int __wrap_volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 int __wrap_volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 int __wrap_fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 void __wrap_fanotify_unwatch(Fanotify *f, uint64_t st_dev);
+bool __wrap_fanotify_lost_mark(const Fanotify *f, uint64_t st_dev);
 
 int __wrap_volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
 {
@@ -57,6 +59,11 @@ int __wrap_fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
 void __wrap_fanotify_unwatch(Fanotify *f, uint64_t st_dev)
 {
     fake.watched[st_dev - 1] = '-';
+}
+
+bool __wrap_fanotify_lost_mark(const Fanotify *f, uint64_t st_dev)
+{
+    return st_dev == fake.lost;
 }
 
 static void expect(WatchedVolumes *w, Encryption store, const char *expected)
@@ -90,11 +97,25 @@ static void a_recording_that_is_stored_elsewhere_watches_everything(void **state
     watched_volumes_done(&w);
 }
 
+static void what_has_lost_its_mark_is_marked_again(void **state)
+{
+    WatchedVolumes w = {0};
+
+    expect(&w, levels[0], "++++");
+    memset(fake.watched, '.', VOLUMES);
+    fake.lost = 2;
+    assert_int_equal(watched_volumes_update(&w, NULL, "/"), 0);
+    assert_string_equal(fake.watched, ".+..");
+    fake.lost = 0;
+    watched_volumes_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(only_where_the_store_protects_names_as_well),
             cmocka_unit_test(a_recording_that_is_stored_elsewhere_watches_everything),
+            cmocka_unit_test(what_has_lost_its_mark_is_marked_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
