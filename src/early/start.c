@@ -94,10 +94,12 @@ static int start_recording(const EarlyOptions *o, int root_fd, int boot_fd)
     _cleanup_(early_read_ahead_done) EarlyReadAhead read_ahead = EARLY_READ_AHEAD_NULL;
     _cleanup_handover_ Handover h = HANDOVER_NULL;
     _cleanup_close_ int run_fd = -EBADF;
-    int r = handover_begin(o->root, &h);
+    /* If the unit of headstartd does not start, systemd keeps the descriptors, and nobody reads the
+     * queue. */
+    int r = handover_begin(o->root, !o->manager, &h);
 
     if (r < 0)
-        return r;
+        return r == -ENODEV ? 0 : r;
     if (o->manager)
         return handover_store(o->manager, &h);
     r = early_read_ahead_lower(root_fd, o->run, &read_ahead);

@@ -5,6 +5,7 @@
 
 #include "observe/fanotify.h"
 
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/open.h"
 #include "base/rooted.h"
@@ -74,8 +75,11 @@ typedef struct Watch {
 struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
     int descriptor_fd; /* the group in descriptor mode; -EBADF until needed */
-    bool unlimited;    /* the kernel does not bound the queue of either group */
-    uint64_t mask;     /* kinds of events to report */
+    int adopted_fd;    /* a group whose queue must still be read, or -EBADF */
+    bool adopted_by_descriptor;
+    bool adopted_is_watched; /* its marks included a filesystem that is watched */
+    bool unlimited;          /* the kernel does not bound the queue of either group */
+    uint64_t mask;           /* kinds of events to report */
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
@@ -101,6 +105,8 @@ Fanotify *fanotify_free(Fanotify *f)
         close(f->handle_fd);
     if (f->descriptor_fd >= 0)
         close(f->descriptor_fd);
+    if (f->adopted_fd >= 0)
+        close(f->adopted_fd);
     fanotify_resolve_done(f);
     for (size_t i = 0; i < f->n_watches; i++)
         free(f->watches[i].target);
@@ -147,7 +153,7 @@ static int new_of_group(int handle_fd, bool unlimited, Fanotify **ret)
 
     if (!f)
         return -ENOMEM;
-    f->handle_fd = f->descriptor_fd = -EBADF;
+    f->handle_fd = f->descriptor_fd = f->adopted_fd = -EBADF;
     f->unlimited = unlimited;
     f->mask = MASK_OPENS;
     f->buf = malloc(READ_SIZE);
@@ -187,17 +193,34 @@ void fanotify_get_groups(const Fanotify *f, int ret[static 2])
 
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret)
 {
-    Fanotify *f;
-    int r;
+    int r = fanotify_new(true, ret);
 
-    if (!by_descriptor)
-        return new_of_group(group_fd, true, ret);
-    r = fanotify_new(true, &f);
     if (r < 0)
         return r;
-    f->descriptor_fd = group_fd;
-    *ret = f;
+    (*ret)->adopted_fd = group_fd;
+    (*ret)->adopted_by_descriptor = by_descriptor;
     return 0;
+}
+
+bool fanotify_end_adopted(Fanotify *f)
+{
+    if (f->adopted_fd >= 0 &&
+        fanotify_mark(f->adopted_fd, FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, NULL) < 0)
+        log_debug_errno(errno, "Cannot end the marks of the adopted group, ignoring: %m");
+    return f->adopted_is_watched;
+}
+
+/* Returns false if the group has no mark of the filesystem. `mount_dev` is its device by
+ * mountinfo. */
+static bool has_mark(int group_fd, uint64_t mount_dev)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64], line[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", group_fd);
+    /* The kernel's dev_t has 20 bits for the minor number. */
+    snprintf(line, sizeof(line), "\nfanotify sdev:%x ", major(mount_dev) << 20 | minor(mount_dev));
+    return rooted_read(AT_FDCWD, path, FDINFO_SIZE_MAX, &text, NULL) < 0 || strstr(text, line);
 }
 
 /* Marks a filesystem. statfs(2) of vfat may read its whole allocation table, and the kernel calls
@@ -281,11 +304,13 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
             .mount_fd = -EBADF,
     };
     Watch *old = NULL;
+    bool adopted;
     int r;
 
     for (size_t i = 0; i < f->n_watches; i++)
         if (!f->watches[i].gone && f->watches[i].st_dev == v->st_dev)
             return -EALREADY;
+    adopted = f->adopted_fd >= 0 && has_mark(f->adopted_fd, v->mount_dev);
     r = grow_array(&f->watches, &f->allocated_watches, f->n_watches + 1, sizeof(Watch));
     if (r < 0)
         return r;
@@ -299,6 +324,10 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     }
     if (r < 0)
         return r;
+    if (adopted) {
+        f->adopted_is_watched = true;
+        (void)fanotify_end_adopted(f); /* for a moment both groups have reported opens */
+    }
     w.target = strdup(v->target);
     if (!w.target)
         return -ENOMEM;
@@ -332,21 +361,13 @@ void fanotify_unwatch(Fanotify *f, uint64_t st_dev)
 
 bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev)
 {
-    _cleanup_free_ char *text = NULL;
-    const Watch *w = NULL;
-    char path[64], line[64];
+    for (size_t i = 0; i < f->n_watches; i++) {
+        const Watch *w = &f->watches[i];
 
-    for (size_t i = 0; i < f->n_watches && !w; i++)
-        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev)
-            w = &f->watches[i];
-    if (!w)
-        return false;
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
-             w->by_descriptor ? f->descriptor_fd : f->handle_fd);
-    /* The kernel's dev_t has 20 bits for the minor number. */
-    snprintf(line, sizeof(line), "\nfanotify sdev:%x ",
-             major(w->mount_dev) << 20 | minor(w->mount_dev));
-    return rooted_read(AT_FDCWD, path, FDINFO_SIZE_MAX, &text, NULL) >= 0 && !strstr(text, line);
+        if (!w->gone && w->st_dev == st_dev)
+            return !has_mark(w->by_descriptor ? f->descriptor_fd : f->handle_fd, w->mount_dev);
+    }
+    return false;
 }
 
 static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
@@ -590,12 +611,31 @@ static int drain_taken(Fanotify *f, const Sink *s)
     return r < 0 ? r : events;
 }
 
+/* Handles the events of the adopted group, and closes it when its queue is empty. */
+static int drain_adopted(Fanotify *f, const Sink *s)
+{
+    int events;
+
+    if (f->adopted_fd < 0)
+        return 0;
+    events = drain_group(f, f->adopted_fd, f->adopted_by_descriptor, s);
+    if (events < s->events_max) {
+        close(f->adopted_fd);
+        f->adopted_fd = -EBADF;
+    }
+    return events;
+}
+
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows)
 {
     const Sink s = {before, handler, arg, overflows, FANOTIFY_DRAIN_EVENTS};
-    int taken = drain_taken(f, &s), a, b = 0;
+    int taken, a = drain_adopted(f, &s), b = 0;
 
+    if (a < 0 || a >= s.events_max)
+        return a; /* the events of the other groups are younger */
+    taken = drain_taken(f, &s);
+    taken = taken < 0 ? taken : taken + a;
     a = drain_group(f, f->handle_fd, false, &s);
     if (a >= 0 && f->descriptor_fd >= 0)
         b = drain_group(f, f->descriptor_fd, true, &s);

@@ -35,10 +35,15 @@ int fanotify_new_exec(Fanotify **ret);
  * caller must not close them. */
 void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 
-/* Like fanotify_new(), for a group that another process has opened and marked (record/handover.h).
- * Takes ownership of the descriptor on success. Returns 0, -ENOMEM, or, with by_descriptor, an
- * error of fanotify_new(). */
+/* Like fanotify_new() with an unlimited queue, but takes over the events of a group that another
+ * process has opened and marked (record/handover.h). fanotify_drain() reads the queue of that group
+ * first, and closes the group. Takes ownership of the descriptor on success. */
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
+/* Ends the marks of the adopted group; its queued events remain. Call it when all filesystems are
+ * watched, because the other process may have marked one that is not. fanotify_watch() calls it
+ * earlier, when it has marked the filesystem that was marked there. Returns true if that was
+ * the case. */
+bool fanotify_end_adopted(Fanotify *f);
 Fanotify *fanotify_free(Fanotify *f);
 
 /* Opens a group, in file-handle or in descriptor mode, that another process will adopt. Returns its

@@ -6,7 +6,9 @@
 #include "base/macros.h"
 #include "observe/fanotify.h"
 #include "observe/proc-connector.h"
+#include "volume/mount-table.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -37,18 +39,29 @@ void handover_done(Handover *h)
     *h = (Handover)HANDOVER_NULL;
 }
 
-int handover_begin(const char *root, Handover *ret)
+/* Returns false if headstartd records no filesystem of the type of `root`. */
+static bool may_be_recorded(const char *root)
+{
+    _cleanup_mount_table_ MountTable t = {0};
+    const Mount *m = mount_table_read(AT_FDCWD, &t) < 0 ? NULL : mount_table_of_path(&t, root);
+
+    return !m || fstype_is_local_block(m->fstype);
+}
+
+int handover_begin(const char *root, bool unlimited, Handover *ret)
 {
     _cleanup_handover_ Handover h = HANDOVER_NULL;
     int r;
 
-    r = h.fanotify_fd = fanotify_open_group(true, false);
+    if (!may_be_recorded(root))
+        return -ENODEV;
+    r = h.fanotify_fd = fanotify_open_group(unlimited, false);
     if (r >= 0)
         r = fanotify_mark_filesystem(h.fanotify_fd, root);
     if (fanotify_needs_descriptors(r)) {
         close(h.fanotify_fd);
         h.by_descriptor = true;
-        r = h.fanotify_fd = fanotify_open_group(true, true);
+        r = h.fanotify_fd = fanotify_open_group(unlimited, true);
         if (r >= 0)
             r = fanotify_mark_filesystem(h.fanotify_fd, root);
     }

@@ -3,6 +3,7 @@
 
 /* A recording that begins before headstartd starts. headstart-init marks the root filesystem as
  * soon as it is mounted. Until headstartd takes the descriptors over, the kernel queues the events.
+ * headstartd reads this queue, and continues with a group of its own.
  * This file needs only libc.
  *
  * headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
@@ -51,9 +52,10 @@ void handover_done(Handover *h);
 #define _cleanup_handover_ _cleanup_(handover_done)
 
 /* Makes the group, marks the filesystem of `root`, and opens the proc connector. A missing proc
- * connector is no error. Returns 0, -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), or the
- * negative errno of fanotify_init(2) or fanotify_mark(2). */
-int handover_begin(const char *root, Handover *ret);
+ * connector is no error. `unlimited`: the kernel does not bound the queue of the group. Returns 0,
+ * -ENODEV (headstartd does not record the type of the filesystem), -EPERM (no CAP_SYS_ADMIN),
+ * -ENOSYS (no fanotify), or the negative errno of fanotify_init(2) or fanotify_mark(2). */
+int handover_begin(const char *root, bool unlimited, Handover *ret);
 
 /* Binds the socket `path`, which must not exist, in a directory that only root writes to. Returns
  * its descriptor or a negative errno. */

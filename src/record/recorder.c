@@ -649,6 +649,8 @@ static int watch_volumes(Recorder *recorder, char **ret_error)
     int r;
 
     r = update_volumes(recorder);
+    /* headstart-init may have marked a filesystem that is not recorded. */
+    recorder->is_marked = fanotify_end_adopted(o->fanotify) && recorder->is_marked;
     if (r == -EPERM)
         return fail(ret_error, r, "recording needs CAP_SYS_ADMIN (fanotify marks)");
     if (r < 0)

@@ -14,8 +14,12 @@ setup() {
 
 # Makes a root filesystem in which programs of this machine run. It contains a boot pack.
 with_pack() {
-    local d
     hs_filesystem ext4 64
+    make_root
+}
+
+make_root() {
+    local d
     mkdir -p "$HS_MNT"/{proc,sys,dev,run,usr,var/lib/headstart,etc/headstart} "$HS_MNT$HS_TMP"
     for d in bin sbin lib lib64; do
         [ ! -e /$d ] || ln -s usr/$d "$HS_MNT/$d"
@@ -338,6 +342,18 @@ logged() {
     logged 0
 }
 
+@test "on a root filesystem that headstartd does not record, headstart-init records nothing, and says nothing" {
+    need_root
+    mount -t tmpfs none "$HS_MNT"
+    hs_defer hs_umount "$HS_MNT"
+    make_root
+    stand_in 'tell("READY=1")' 'note("replayed")'
+    init
+    logged 0
+    hs_wait 20 noted replayed
+    [ ! -e "$HS_RUN/handover" ]
+}
+
 @test "each thing that the initrd lacks costs one line, and the boot continues" {
     with_pack
     stand_in 'tell("READY=1")'
@@ -415,6 +431,9 @@ for _ in range(3):
     text, ancillary, _, _ = s.recvmsg(4096, 1024)
     fd = array.array("i", ancillary[0][2])[0]
     print(text.decode().replace("\n", " "), os.readlink(f"/proc/self/fd/{fd}"), flush=True)
+    for line in open(f"/proc/self/fdinfo/{fd}"):
+        if line.startswith("fanotify flags:"):
+            print("unlimited:", int(line.split(":")[1].split()[0], 16) & 0x10 != 0, flush=True)
 ' "$HS_TMP/notify" >"$HS_TMP/stored" 3>&- &
     hs_defer hs_kill $!
     hs_wait 10 test -S "$HS_TMP/notify"
@@ -424,6 +443,8 @@ for _ in range(3):
     cat "$HS_TMP/stored"
     grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-fanotify anon_inode:\[fanotify\]$' "$HS_TMP/stored"
     grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-facts /memfd:' "$HS_TMP/stored"
+    # If the unit of headstartd does not start, nobody reads the queue (FAN_UNLIMITED_QUEUE).
+    grep -q '^unlimited: False$' "$HS_TMP/stored"
     [ ! -e "$HS_RUN/handover" ]
     [ ! -e "$HS_RUN/replay-boot.early" ]
 }

@@ -733,16 +733,16 @@ has_traces() {
     [ ! -e "$HS_RUN/handover" ]
 }
 
-# from_store [NAME]: writes a script that runs headstart-init, reads `before`, and then executes
-# headstartd with the descriptors that headstart-init has put into the store of systemd. With NAME,
-# the descriptor of that name is missing.
+# from_store [NAME [ROOT [CODE]]]: writes a script that runs headstart-init, reads `before`, runs the Python code, and
+# then executes headstartd with the descriptors that headstart-init has put into the store of systemd. With NAME, the
+# descriptor of that name is missing. ROOT is the root filesystem of headstart-init, by default HS_MNT.
 from_store() {
     cat >"$HS_TMP/from-store" <<END
 #!/usr/bin/python3
 import array, fcntl, os, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind("$HS_TMP/store")
-subprocess.run(["$HEADSTART_INIT", "--initrd", "--root=$HS_MNT", "--run=$HS_RUN"],
+subprocess.run(["$HEADSTART_INIT", "--initrd", "--root=${2-$HS_MNT}", "--run=$HS_RUN"],
                env={**os.environ, "NOTIFY_SOCKET": "$HS_TMP/store"}, timeout=30, check=True)
 s.settimeout(10)
 names = []
@@ -753,6 +753,7 @@ while "headstart-facts" not in names:
     fds.append(fcntl.fcntl(array.array("i", ancillary[0][2])[0], fcntl.F_DUPFD_CLOEXEC, 50))
 passed = [(n, f) for n, f in zip(names, fds) if n != "${1-}"]
 subprocess.run(["cat", "$HS_MNT/before"], check=True, stdout=subprocess.DEVNULL)
+${3-}
 for i, (_, fd) in enumerate(passed):
     os.dup2(fd, 3 + i)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(passed)),
@@ -781,6 +782,90 @@ END
     [ "$(grep -c "Cannot take over" "$HS_TMP/recorder.log")" -eq 1 ]
     is_in after boot
     run ! is_in before boot
+}
+
+# group_flags: prints the flags of the groups of the recorder, in hexadecimal.
+group_flags() {
+    sed -n 's/^fanotify flags:\([0-9a-f]*\) .*/\1/p' /proc/"$RECORDER"/fdinfo/*
+}
+
+@test "if more is opened than the queue of an initrd's recording holds, the trace is incomplete, and later queues have no bound" {
+    local flags
+    need_binary "$HEADSTART_INIT"
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    [ "$(cat /proc/sys/fs/fanotify/max_queued_events)" -le 16384 ]
+    mkdir "$HS_MNT/links"
+    from_store "" "$HS_MNT" "
+for i in range(17000):
+    os.link('$HS_MNT/after', f'$HS_MNT/links/{i}')
+    os.close(os.open(f'$HS_MNT/links/{i}', os.O_RDONLY))"
+    bus_start
+    fake_start
+    fake appear
+    HEADSTARTD=$HS_TMP/from-store recorder_start --stage=auto,boot
+    # FAN_UNLIMITED_QUEUE is 0x10. The group of the initrd is closed when it has been read.
+    hs_wait 10 eval '! group_flags | grep -v "[1357bdf].$"'
+    [ "$(group_flags | wc -l)" -eq 1 ]
+    cat "$HS_MNT/after" >/dev/null
+    fake target active
+    hs_wait 20 has_traces boot
+    recorder_stop
+    is_in before boot
+    jq -e '(.flags | index("incomplete")) and .n_overflows >= 1' <(zcat -f "$HS_STATE"/traces/*-boot*.json)
+}
+
+@test "an open while headstartd takes an initrd's recording over is recorded once" {
+    need_binary "$HEADSTART_INIT"
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    mkdir "$HS_MNT/many"
+    touch "$HS_MNT"/many/{0..3999}
+    from_store "" "$HS_MNT" "
+import time
+if os.fork() == 0:
+    for fd in (0, 1, 2, *[f for _, f in passed]):
+        os.close(fd)
+    for i in range(4000):
+        os.close(os.open(f'$HS_MNT/many/{i}', os.O_RDONLY))
+        time.sleep(0.0005)
+    os._exit(0)"
+    HEADSTARTD=$HS_TMP/from-store record_boot
+    is_in before boot
+    # Two groups report opens only for the time between two system calls.
+    jq -e '[.files[] | select(.path | startswith("/many/"))] | length > 20 and
+           (map(select(.n_accesses > 1)) | length <= 1)' <("$HEADSTART" show --json=short "$HS_STATE"/traces/*-boot*.json)
+}
+
+@test "the mark of an initrd on a filesystem that is not recorded ends with the start of headstartd" {
+    local dev
+    need_binary "$HEADSTART_INIT"
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    mkdir "$HS_TMP/other"
+    truncate -s 64M "$HS_TMP/other.image"
+    mkfs.ext4 -q "$HS_TMP/other.image"
+    hs_loop "$HS_TMP/other.image"
+    hs_mount "$HS_LOOP" "$HS_TMP/other"
+    from_store "" "$HS_TMP/other"
+    bus_start
+    fake_start
+    fake appear
+    HEADSTARTD=$HS_TMP/from-store recorder_start --stage=auto,boot
+    run cat /proc/"$RECORDER"/fdinfo/*
+    echo "$output" | grep fanotify
+    for dev in "$HS_MNT" "$HS_TMP/other"; do
+        printf 'fanotify sdev:%x \n' $(($(stat -c '%Hd << 20 | %Ld' "$dev")))
+    done >"$HS_TMP/marks"
+    grep -qF "$(head -n 1 "$HS_TMP/marks")" <<<"$output"
+    run ! grep -qF "$(tail -n 1 "$HS_TMP/marks")" <<<"$output"
+    cat "$HS_MNT/after" >/dev/null
+    fake target active
+    hs_wait 20 has_traces boot
+    recorder_stop
+    is_in after boot
+    run ! is_in before boot
+    jq -e '.flags | index("late")' <(zcat -f "$HS_STATE"/traces/*-boot*.json)
 }
 
 @test "the recording of an initrd that is older than the package is not taken over" {
