@@ -4,9 +4,9 @@
  * buffer, as the kernel fills it. A file in memory replaces the group. The events are added to an
  * event log (observe/event-log.h). */
 
-/* The source is included because the target calls static functions and adds watches to the struct.
+/* The source is included because the target calls a static function and adds watches to the struct.
  * The functions of the header add a watch only together with a mark in the kernel. */
-#include "observe/fanotify.c" // NOLINT(bugprone-suspicious-include)
+#include "observe/fanotify-drain.c" // NOLINT(bugprone-suspicious-include)
 
 #include "fuzz.h"
 
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (by_descriptor)
         own_descriptors(copy, size);
     fd = fuzz_memory_file(copy, size);
-    FUZZ_CHECK(new_of_group(fd, true, &f) >= 0);
+    FUZZ_CHECK(fanotify_of_group(fd, true, &f) >= 0);
     FUZZ_CHECK(grow_array(&f->watches, &f->allocated_watches, 2, sizeof(Watch)) >= 0);
     f->watches[f->n_watches++] = (Watch){.number = 7, .mount_fd = -EBADF};
     f->watches[f->n_watches++] =
