@@ -290,7 +290,19 @@ static bool is_all_the_way(const MountTable *t, const char *path, bool (*is)(con
     return false;
 }
 
-static bool fstype_is_local(const char *fstype)
+const Mount *mount_table_find(const MountTable *t, const char *path)
+{
+    const Mount *m = next_mount(t, NULL, path), *next;
+
+    for (size_t i = 0; m && i < t->n; i++, m = next) {
+        next = next_mount(t, m, path);
+        if (!next)
+            return m;
+    }
+    return NULL;
+}
+
+bool fstype_is_local(const char *fstype)
 {
     return fstype_is_local_block(fstype) || fstype_is_in_memory(fstype);
 }

@@ -43,14 +43,21 @@ const Mount *mount_table_of_path(const MountTable *t, const char *path);
  * included), autofs and pseudo filesystems. */
 bool fstype_is_local_block(const char *fstype);
 
+/* Returns true if filesystems of this type keep their data on a local block device
+ * (fstype_is_local_block()) or in memory (tmpfs, ramfs, devtmpfs, overlay). */
+bool fstype_is_local(const char *fstype);
+
 /* Returns true if the path is the prefix or lies below the prefix. Trailing slashes of the prefix
  * do not count. */
 bool path_is_below(const char *path, const char *prefix);
 
-/* Returns true if looking the path up accesses only local filesystems: each mount on the way keeps
- * its data on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs, devtmpfs,
- * overlay). A lookup on a network filesystem or FUSE may wait for its server without limit.
- * Symbolic links are not considered. */
+/* Returns the mount on which the path lies, or NULL. Looks nothing up: symbolic links are not
+ * considered. The result is borrowed from the table. */
+const Mount *mount_table_find(const MountTable *t, const char *path);
+
+/* Returns true if looking the path up accesses only local filesystems: each mount on the way is one
+ * of fstype_is_local(). A lookup on a network filesystem or FUSE may wait for its server without
+ * limit. Symbolic links are not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
 /* Returns true if names below the path may be stored encrypted: a mount on the way is eCryptfs or

@@ -151,23 +151,36 @@ hs_filesystem() {
     hs_mount "$HS_LOOP"
 }
 
-# hs_serve_image IMAGE UID DIRECTORY: mounts the ext4 of the image on the directory, from a loop device whose
-# file is on a FUSE filesystem of that user, HS_TMP/net. udisks(8) permits this to the user at the screen.
+# hs_serve_image IMAGE UID DIRECTORY [own]: mounts the ext4 of the image on the directory, from a loop device whose
+# file is on a FUSE filesystem of that user, HS_TMP/net. udisks(8) permits this to the user at the screen. With
+# `own` root has no access to the file, which is the default of FUSE. HS_SERVER is the pid of the server, which hangs
+# after SIGUSR1.
 hs_serve_image() {
-    local loop server
+    local loop
     need_loop
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     mkdir "$HS_TMP/net"
-    "$HS_SOURCE/tests/bats/hung-filesystem" "$1" "$HS_TMP/net" "$2" >"$HS_TMP/served.log" 3>&- &
-    server=$!
+    "$HS_SOURCE/tests/bats/hung-filesystem" "$1" "$HS_TMP/net" "$2" ${4:+"$4"} >"$HS_TMP/served.log" 3>&- &
+    HS_SERVER=$!
     # When the server is gone, reads fail, and everything can be unmounted.
     hs_defer umount -lq "$HS_TMP/net"
-    hs_defer hs_kill "$server"
+    hs_defer hs_kill "$HS_SERVER"
     hs_wait 10 grep -q mounted "$HS_TMP/served.log"
-    loop=$(losetup --find --show --read-only "$HS_TMP/net/program")
+    if [ -n "${4:-}" ]; then
+        loop=$("$HS_SOURCE/tests/bats/attach-as-user" "$HS_TMP/net" program "$2")
+    else
+        loop=$(losetup --find --show --read-only "$HS_TMP/net/program")
+    fi
     hs_defer losetup --detach "$loop"
     mount -o ro,noload "$loop" "$3"
     hs_defer umount "$3"
+}
+
+# hs_serve_no_longer: lets the server of hs_serve_image hang until the end of the test.
+hs_serve_no_longer() {
+    kill -USR1 "$HS_SERVER"
+    hs_wait 10 grep -q hung "$HS_TMP/served.log"
+    hs_defer hs_kill "$HS_SERVER" # before the unmounts
 }
 
 # hs_simulated_disk PROFILE on|off MIB [TYPE]: makes a filesystem (ext4) on a simulated disk of that profile, with

@@ -509,13 +509,13 @@ stopped_and_unmounted() {
     shown 'any(.files[]; .path == "/file")'
 }
 
-# served_disk UID: mounts a filesystem with a file on HS_TMP/disk, whose content this user serves.
+# served_disk UID [own]: mounts a filesystem with a file on HS_TMP/disk, whose content this user serves.
 served_disk() {
     mkdir "$HS_TMP/content" "$HS_TMP/disk"
     echo x >"$HS_TMP/content/file"
     truncate -s 16M "$HS_TMP/served"
     mkfs.ext4 -q -d "$HS_TMP/content" "$HS_TMP/served"
-    hs_serve_image "$HS_TMP/served" "$1" "$HS_TMP/disk"
+    hs_serve_image "$HS_TMP/served" "$1" "$HS_TMP/disk" ${2:+"$2"}
 }
 
 # records_disk: records the opening of a file of served_disk, and of a file of another filesystem.
@@ -534,11 +534,47 @@ records_disk() {
     shown '[.files[].path] | index("/disk/file") == null'
 }
 
+@test "a disk whose content a user serves is not recorded, if root may not read its file either" {
+    served_disk 1000 own
+    records_disk
+    shown '[.files[].path] | index("/disk/file") == null'
+}
+
+# records_later_disk: lets the server of served_disk hang. Then mounts another filesystem, and checks that it is
+# recorded. losetup(8) would hang meanwhile, so the loop device is attached before.
+records_later_disk() {
+    local late
+    hs_filesystem ext4 16
+    truncate -s 16M "$HS_TMP/late.image"
+    mkfs.ext4 -q "$HS_TMP/late.image"
+    hs_loop "$HS_TMP/late.image"
+    late=$HS_LOOP
+    mkdir "$HS_TMP/late"
+    recorder_start --root="$HS_TMP"
+    hs_serve_no_longer
+    hs_mount "$late" "$HS_TMP/late"
+    hs_wait 3 marked "$RECORDER" "$HS_TMP/late"
+    echo x >"$HS_TMP/late/file"
+    recorder_stop
+    shown 'any(.files[]; .path == "/late/file")'
+}
+
+@test "while a disk whose content a user serves hangs, another disk is mounted and recorded" {
+    served_disk 1000
+    records_later_disk
+}
+
 @test "a disk whose file is on a filesystem that is not mounted here is not recorded" {
     served_disk 0
     umount -l "$HS_TMP/net"
     records_disk
     shown '[.files[].path] | index("/disk/file") == null'
+}
+
+@test "while a filesystem hangs that is not mounted here but has the file of a disk, others are recorded" {
+    served_disk 0
+    umount -l "$HS_TMP/net"
+    records_later_disk
 }
 
 @test "a disk whose content root serves is recorded" {

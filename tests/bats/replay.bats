@@ -1269,26 +1269,36 @@ with_words() {
     [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/where-it-was" ]
 }
 
-# What the replay of the pack finds on an image that this user serves.
+# on_served_image UID DIRECTORY [own]: what the replay of the pack finds on an image that this user serves.
 on_served_image() {
     local name=disk$1
     truncate -s 16M "$HS_TMP/$name.image"
     mkfs.ext4 -q -U 3f2b6a1e-0000-4000-8000-000000000003 "$HS_TMP/$name.image"
-    hs_serve_image "$HS_TMP/$name.image" "$1" "$2"
+    hs_serve_image "$HS_TMP/$name.image" "$1" "$2" ${3:+"$3"}
     run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
 }
 
-@test "a disk whose content a user serves is not read, because it could hang" {
+# user_serves_copy [own]: the filesystem of the pack is mounted again from an image that a user serves, and is not
+# read.
+user_serves_copy() {
     hs_filesystem ext4 16 -U 3f2b6a1e-0000-4000-8000-000000000003
     echo x >"$HS_MNT/file"
     sync -f "$HS_MNT"
     echo "$HS_MNT/file" | "$MKPACK" "$PACK" "$HS_MNT"
     hs_umount "$HS_MNT"
     need_command strace
-    on_served_image 1000 "$HS_MNT"
+    on_served_image 1000 "$HS_MNT" ${1:+"$1"}
     [ "$(jq -r 'select(.filesystem) | .filesystem' <<<"$output" | grep -cxF "$HS_MNT")" -eq 0 ]
     env ASAN_OPTIONS=detect_leaks=0 strace -f -y -e trace=pread64,read -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
     run -1 grep /dev/loop "$HS_TMP/calls"
+}
+
+@test "a disk whose content a user serves is not read, because it could hang" {
+    user_serves_copy
+}
+
+@test "a disk whose content a user serves is not read, if root may not read its file either" {
+    user_serves_copy own
 }
 
 @test "a disk whose content root serves is read" {

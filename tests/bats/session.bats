@@ -521,13 +521,15 @@ END
     [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
 }
 
-@test "a path on a disk whose content a user serves is not followed, because it could hang" {
+# user_serves_directory [own]: data/b/sub of the learned habit is on a disk whose content a user serves, and is not
+# read.
+user_serves_directory() {
     learned
     mkdir "$HS_TMP/content"
     head -c 200000 /dev/zero >"$HS_TMP/content/4"
     truncate -s 16M "$HS_TMP/served"
     mkfs.ext4 -q -d "$HS_TMP/content" "$HS_TMP/served"
-    hs_serve_image "$HS_TMP/served" 1000 "$HS_MNT/data/b/sub"
+    hs_serve_image "$HS_TMP/served" 1000 "$HS_MNT/data/b/sub" ${1:+"$1"}
     hs_drop_caches
     session_start
     chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
@@ -536,6 +538,14 @@ END
     hs_wait 30 idle
     [ "$(fincore --noheadings --bytes --output RES "$HS_MNT/data/b/sub/4")" -eq 0 ]
     session_stop
+}
+
+@test "a path on a disk whose content a user serves is not followed, because it could hang" {
+    user_serves_directory
+}
+
+@test "a path on a disk whose content a user serves is not followed, if root may not read its file either" {
+    user_serves_directory own
 }
 
 @test "a path that names something else now is not followed" {

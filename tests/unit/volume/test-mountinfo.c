@@ -212,6 +212,37 @@ static void local_paths(void **state)
     assert_false(mount_table_path_is_local(&none, "/a"));
 }
 
+static const char *found(const MountTable *t, const char *path)
+{
+    const Mount *m = mount_table_find(t, path);
+
+    return m ? m->source : "";
+}
+
+/* The last mount on the way counts, whatever is mounted below or beside it. */
+static void paths_have_a_mount(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t =
+            parsed("22 1 8:2 / / rw - ext4 root rw\n"
+                   "23 22 0:41 / /home rw - autofs automount rw\n"
+                   "24 23 8:3 / /home rw - ext4 home rw\n"
+                   "25 24 0:42 / /home/a/net rw - fuse.sshfs net rw\n"
+                   "26 25 8:4 / /home/a/net/disk rw - ext4 disk rw\n"
+                   "27 22 0:44 / /b/c rw - nfs4 covered rw\n"
+                   "28 22 0:45 / /b rw - tmpfs cover rw\n",
+                   0);
+    _cleanup_(mount_table_done) MountTable none = {0};
+
+    assert_string_equal(found(&t, "/etc/a"), "root");
+    assert_string_equal(found(&t, "/home/a/image"), "home");
+    assert_string_equal(found(&t, "/home/a/net/image"), "net");
+    assert_string_equal(found(&t, "/home/a/network"), "home");
+    assert_string_equal(found(&t, "/home/a/net/disk/image"), "disk");
+    assert_string_equal(found(&t, "/b/c/image"), "cover");
+    assert_string_equal(found(&t, "image"), "");
+    assert_string_equal(found(&none, "/image"), "");
+}
+
 /* FUSE and eCryptfs may encrypt names. */
 static void encrypted_paths(void **state)
 {
@@ -298,6 +329,7 @@ int main(void)
             cmocka_unit_test(subvolumes_are_told_apart),
             cmocka_unit_test(prefixes),
             cmocka_unit_test(local_paths),
+            cmocka_unit_test(paths_have_a_mount),
             cmocka_unit_test(encrypted_paths),
             cmocka_unit_test(covered_mounts_are_not_on_the_way),
             cmocka_unit_test(a_chain_of_mounts_takes_no_time),
