@@ -12,29 +12,34 @@
 
 void mount_dirs_done(MountDirs *m)
 {
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < m->n; i++)
         free(m->dirs[i].target);
-        if (m->dirs[i].fd >= 0)
-            close(m->dirs[i].fd);
-    }
     free(m->dirs);
     *m = (MountDirs){0};
 }
 
 static bool is_hung(const MountDir *d, const uint64_t *hung, size_t n_hung)
 {
-    struct stat st = {0};
-
-    (void)fstat(d->fd, &st); /* on btrfs it has another number than the mount */
     for (size_t i = 0; i < n_hung; i++)
-        if (hung[i] == d->dev || hung[i] == st.st_dev)
+        if (hung[i] == d->dev || hung[i] == d->st_dev)
             return true;
     return false;
 }
 
-static int add_mount(MountDirs *m, const Mount *mount)
+/* Returns the st_dev of the directory, on btrfs another number than that of the mount; 0 if it
+ * cannot be opened. */
+static uint64_t read_st_dev(const char *target)
+{
+    _cleanup_close_ int fd = open_without_symlinks(target);
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) >= 0 ? st.st_dev : 0;
+}
+
+static int add_mount(MountDirs *m, const Mount *mount, const uint64_t *hung, size_t n_hung)
 {
     int r = grow_array(&m->dirs, &m->allocated, m->n + 1, sizeof(*m->dirs));
+    MountDir *d;
     char *target;
 
     if (r < 0)
@@ -42,11 +47,14 @@ static int add_mount(MountDirs *m, const Mount *mount)
     target = strdup(mount->target);
     if (!target)
         return -ENOMEM;
-    m->dirs[m->n++] = (MountDir){
+    d = &m->dirs[m->n++];
+    *d = (MountDir){
             .target = target,
             .dev = makedev(mount->major, mount->minor),
-            .fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+            .st_dev = read_st_dev(target),
     };
+    if (is_hung(d, hung, n_hung))
+        d->dev = d->st_dev = 0; /* its metadata is not read either */
     return 0;
 }
 
@@ -67,13 +75,7 @@ int mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, Mount
         /* Without its mount, open_beneath() refuses a path below it. */
         if (strcmp(mount->target, "/") == 0 ||
             !loop_file_is_of_user(&t, makedev(mount->major, mount->minor)))
-            r = add_mount(&m, mount);
-        if (r >= 0 && m.n > 0 && is_hung(&m.dirs[m.n - 1], hung, n_hung) &&
-            m.dirs[m.n - 1].fd >= 0) {
-            close(m.dirs[m.n - 1].fd);
-            m.dirs[m.n - 1].fd = -EBADF;
-            m.dirs[m.n - 1].dev = 0; /* its metadata is not read either */
-        }
+            r = add_mount(&m, mount, hung, n_hung);
     }
     if (r < 0)
         return r;
@@ -103,7 +105,7 @@ static const MountDir *find_mount(const MountDirs *m, const char *path, size_t *
 
         while (l > 0 && d->target[l - 1] == '/')
             l--;
-        if (l >= longest && d->fd >= 0 && path_is_below(path, d->target)) {
+        if (l >= longest && d->st_dev != 0 && path_is_below(path, d->target)) {
             longest = l;
             best = d;
         }
@@ -120,9 +122,22 @@ uint64_t mount_dirs_dev(const MountDirs *m, const char *path)
     return d ? d->dev : 0;
 }
 
+/* Opens the mount point with O_PATH, if the same filesystem is still mounted there. */
+static int open_dir(const MountDir *d)
+{
+    _cleanup_close_ int fd = open_without_symlinks(d->target);
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_dev == d->st_dev ? TAKE_FD(fd) : -ESTALE;
+}
+
 int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)
 {
-    _cleanup_close_ int fd = -EBADF;
+    _cleanup_close_ int dir = -EBADF, fd = -EBADF;
     struct stat st;
     const MountDir *d;
     size_t l;
@@ -132,7 +147,10 @@ int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)
         return -EXDEV;
     path += l;
     path += strspn(path, "/");
-    fd = open_beneath(d->fd, *path ? path : ".");
+    dir = open_dir(d);
+    if (dir < 0)
+        return dir;
+    fd = open_beneath(dir, *path ? path : ".");
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0)

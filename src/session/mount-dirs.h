@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Keeps the directories open on which local block-backed filesystems are mounted, and looks up
- * paths below them. For packs, execute/mounted.h and execute/opening.h have these tasks, and also
+/* Knows the directories on which local block-backed filesystems are mounted, and looks up paths
+ * below them. Keeps none of them open, because a filesystem with an open descriptor cannot be
+ * unmounted. For packs, execute/mounted.h and execute/opening.h have these tasks, and also
  * compare inodes. */
 
 #include "base/macros.h"
@@ -11,8 +12,8 @@
 
 typedef struct MountDir {
     char *target;
-    uint64_t dev; /* device number as in mountinfo */
-    int fd;       /* O_PATH; -EBADF: it could not be opened */
+    uint64_t dev;    /* device number as in mountinfo; 0: its metadata must not be read */
+    uint64_t st_dev; /* 0: it could not be opened, or must not be */
 } MountDir;
 
 typedef struct MountDirs {
@@ -23,8 +24,9 @@ typedef struct MountDirs {
 void mount_dirs_done(MountDirs *m);
 #define _cleanup_mount_dirs_ _cleanup_(mount_dirs_done)
 
-/* Opens the mount points of the local block-backed filesystems at or below `root`, except those
- * whose number or st_dev is one of the `n_hung` in `hung`. Returns 0 or a negative errno. */
+/* Finds the mount points of the local block-backed filesystems at or below `root`. Those whose
+ * number or st_dev is one of the `n_hung` in `hung` cannot be looked into. Returns 0 or a negative
+ * errno. */
 int mount_dirs_read(const char *root, const uint64_t *hung, size_t n_hung, MountDirs *ret);
 
 /* Returns the number, as in mountinfo, of the filesystem that contains the absolute path, or 0. */
@@ -36,5 +38,6 @@ bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
 /* Looks an absolute path up on the mount that contains it, without following symlinks or entering
  * another mount (base/open.h). The lookup reads the inode. Returns a descriptor (O_PATH) of a
  * regular file or directory, and its attributes in *ret; -EXDEV (on none of these filesystems),
- * -EINVAL (neither a file nor a directory), or another negative errno. */
+ * -ESTALE (another filesystem is mounted there now), -EINVAL (neither a file nor a directory), or
+ * another negative errno. */
 int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);

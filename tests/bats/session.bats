@@ -242,6 +242,30 @@ block_resident() {
     session_stop
 }
 
+# reads_ahead: checks that the prefetch thread has a file open, whose data it reads.
+reads_ahead() {
+    [ -n "$(find "/proc/$DAEMON/fd" -ignore_readdir_race -lname "$HS_MNT/data/b/*")" ]
+}
+
+@test "while data is read ahead, another filesystem can be unmounted" {
+    hs_umount "$HS_MNT"
+    hs_simulated_disk sd on 256
+    populate
+    for i in 1 2 3; do head -c 26000000 /dev/urandom >"$HS_MNT/data/b/$i"; done
+    mkdir "$HS_MNT/stick"
+    learned 2
+    hs_cold
+    truncate -s 16M "$HS_TMP/stick"
+    mkfs.ext4 -q "$HS_TMP/stick"
+    hs_loop "$HS_TMP/stick"
+    hs_mount "$HS_LOOP" "$HS_MNT/stick"
+    session_start
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 30 reads_ahead
+    umount "$HS_MNT/stick"
+    session_stop
+}
+
 # Locks the files in memory, because some kernels reclaim cold pages within seconds.
 pin() {
     local -a files
