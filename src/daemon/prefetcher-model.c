@@ -3,24 +3,22 @@
 
 #include "base/atomic-file.h"
 #include "base/log.h"
+#include "daemon/state-write.h"
 #include "state/state.h"
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* At a shutdown two saves can follow one another. Both have to end within TimeoutStopSec=10s. */
 #define LOCK_USEC (3 * USEC_PER_SEC)
 
 struct ModelSave {
-    pthread_t thread;
+    StateWrite write;
     char *state;
     Chains *chains;
     bool was_there;
     int result;
-    atomic_bool done;
 };
 
 static int load_at(int state_fd, const char *state, const ModelLimits *limits, Model **ret,
@@ -93,18 +91,18 @@ static int save(ModelSave *s)
     return r < 0 ? r : state_end_rebuild(fd);
 }
 
-static void *run_thread(void *arg)
+static void run(StateWrite *w)
 {
-    ModelSave *s = arg;
+    ModelSave *s = (ModelSave *)w;
 
     s->result = save(s);
     malloc_trim(0);
-    atomic_store(&s->done, true);
-    return NULL;
 }
 
-static void release(ModelSave *s)
+static void release(StateWrite *w)
 {
+    ModelSave *s = (ModelSave *)w;
+
     chains_free(s->chains);
     free(s->state);
     free(s);
@@ -119,29 +117,34 @@ int model_save_start(const char *state, Chains *chains, bool was_there, ModelSav
         chains_free(chains);
         return -ENOMEM;
     }
-    s->chains = chains;
-    s->was_there = was_there;
-    s->state = strdup(state);
-    r = s->state ? pthread_create(&s->thread, NULL, run_thread, s) : ENOMEM;
-    if (r != 0) {
-        release(s);
-        return -r;
+    *s = (ModelSave){
+            .write = {.run = run, .free = release},
+            .state = strdup(state),
+            .chains = chains,
+            .was_there = was_there,
+    };
+    r = s->state ? state_write_start(&s->write) : -ENOMEM;
+    if (r < 0) {
+        release(&s->write);
+        return r;
     }
     *ret = s;
     return 0;
 }
 
-int model_save_finish(ModelSave **s, bool wait)
+int model_save_finish(ModelSave **s, Recorder *recorder)
 {
     int r;
 
     if (!*s)
         return 0;
-    if (!wait && !atomic_load(&(*s)->done))
+    if (!recorder && !state_write_has_ended(&(*s)->write))
         return -EAGAIN;
-    pthread_join((*s)->thread, NULL);
-    r = (*s)->result;
-    release(*s);
+    r = state_write_finish(&(*s)->write, recorder);
+    if (r >= 0) {
+        r = (*s)->result;
+        release(&(*s)->write);
+    }
     *s = NULL;
     return r;
 }

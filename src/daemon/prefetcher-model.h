@@ -4,6 +4,7 @@
 /* Loads model.json for the prefetcher, and saves the chains that it has learned. */
 
 #include "model/model-limit.h"
+#include "record/recorder.h"
 
 /* A model that exceeds these limits is cut before a session uses it. Loading needs memory for the
  * model and for sums of its stages, up to three times the size of the model, and the service has
@@ -29,12 +30,13 @@ typedef struct ModelSave ModelSave;
 /* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: the model existed
  * when the session read it. If the model is gone now, an administrator has deleted it (`headstart
  * forget`), and nothing is written. Without `was_there` a new model is made if there is none.
- * Returns 0 or a negative errno. */
+ * Returns 0, or an error of state_write_start(). */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
 
-/* Returns the result of the save and frees the save. With `wait`, it waits for the end of the save.
- * Without `wait`, it returns -EAGAIN and leaves *s as it is if the save is still running. The
- * result is 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the state directory stayed
- * locked), -EINVAL (the model has a new half-life, which does not fit the chains), or another
- * negative errno. */
-int model_save_finish(ModelSave **s, bool wait);
+/* Returns the result of the save and frees the save. With a recorder, it waits for the end of the
+ * save, and reads the recorder's event queue meanwhile. With NULL, it returns -EAGAIN and leaves *s
+ * as it is if the save is still running. The result is 0, -ENOENT (the model that `was_there` is
+ * gone), -EBUSY (the state directory stayed locked), -EINVAL (the model has a new half-life, which
+ * does not fit the chains), -ETIMEDOUT (the disk does not answer: the save is left behind, see
+ * daemon/state-write.h), or another negative errno. */
+int model_save_finish(ModelSave **s, Recorder *recorder);

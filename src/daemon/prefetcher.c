@@ -177,7 +177,7 @@ static void finish_saving(Prefetcher *p, bool wait)
 
     if (!p->saving)
         return;
-    r = model_save_finish(&p->saving, wait);
+    r = model_save_finish(&p->saving, wait ? p->recorder : NULL);
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
@@ -185,6 +185,10 @@ static void finish_saving(Prefetcher *p, bool wait)
         r = reload(p, &replaced);
         if (r >= 0)
             return;
+    }
+    if (r == -ETIMEDOUT) {
+        log_warning("headstartd: %s does not answer: what was learned is not saved", p->o.state);
+        return;
     }
     if (r < 0) {
         log_warning_errno(r, "headstartd: cannot save what was learned to %s/model.json: %m",
@@ -209,7 +213,8 @@ static void start_saving(Prefetcher *p)
         p->saving_revision = chains_revision(learned);
         r = model_save_start(p->o.state, learned, p->on_disk, &p->saving);
     }
-    if (r < 0)
+    /* That the disk does not answer was reported when a write was left behind. */
+    if (r < 0 && r != -ETIMEDOUT)
         log_warning_errno(r, "headstartd: cannot save what was learned: %m");
 }
 

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "daemon/launch-rows.h"
 #include "daemon/session-history.h"
+#include "daemon/state-write.h"
 #include "state/trace-store.h"
-#include "system/thread.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,9 +21,6 @@
  * rebooted. */
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
-
-/* libjson-c and zlib keep their buffers on the heap. */
-#define STORE_STACK_BYTES (1024U * 1024)
 
 /* headstart-record-late.service makes this directory in a boot that is not recorded. */
 #define BOOT_OVER "boot-over"
@@ -103,35 +100,54 @@ static void complete_ended(const RecordingStage *s, EndedStage *e)
 
 /* What is written when a stage has ended. */
 typedef struct Store {
-    const EndedStage *ended;
+    StateWrite write;
+    EndedStage ended;
+    Trace *trace;
     const char *state;
     bool history;
     char *path; /* of the trace */
     int r;
 } Store;
 
-static void *store(void *arg)
+static void store_free(StateWrite *w)
 {
-    Store *x = arg;
+    Store *x = (Store *)w;
 
-    x->r = trace_store(x->state, x->ended->trace, &x->path);
-    if (x->r >= 0 && x->history) /* else it would fail for the same reason: one line is enough */
-        session_history_append(x->ended);
-    return NULL;
+    trace_free(x->trace);
+    free(x->path);
+    free(x);
 }
 
-/* Writes the trace and the history in another thread. Meanwhile this thread reads the event queue,
- * which has no bound. */
-static void store_meanwhile(const RecordingStage *s, Store *x)
+static void store(StateWrite *w)
 {
-    pthread_t thread;
+    Store *x = (Store *)w;
 
-    if (thread_start(&thread, STORE_STACK_BYTES, store, x) < 0) {
-        store(x);
-        return;
+    x->r = trace_store(x->state, x->trace, &x->path);
+    if (x->r >= 0 && x->history) /* else it would fail for the same reason: one line is enough */
+        session_history_append(&x->ended);
+}
+
+/* Writes the trace and the history in another thread. Takes ownership of *x. Returns 0, or a
+ * negative errno if the trace was not written. */
+static int store_meanwhile(RecordingStage *s, Store *x)
+{
+    int r = state_write_start(&x->write);
+
+    if (r >= 0) {
+        r = state_write_finish(&x->write, s->recorder);
+        if (r < 0)
+            return r;
+    } else if (r == -ETIMEDOUT)
+        x->r = r;
+    else
+        store(&x->write);
+    r = x->r;
+    if (r >= 0) {
+        log_trace(x->trace, x->path);
+        announce_trace(s, x->trace);
     }
-    while (!thread_try_join(thread, RECORDER_DRAIN_USEC))
-        (void)recorder_drain(s->recorder);
+    store_free(&x->write);
+    return r < 0 ? r : 0;
 }
 
 /* Adds to the trace what control starts of its session needed. Without it the trace is valid. */
@@ -149,33 +165,36 @@ static void add_launch_rows(const RecordingStage *s, Trace *t)
 
 static int write_trace(RecordingStage *s, usec_t settled_ago)
 {
-    EndedStage ended = {
-            .end = machine_counters_read(s->root_fd),
-            .end_boottime = clock_now(CLOCK_BOOTTIME),
-            .settled_ago = settled_ago,
-    };
-    _cleanup_trace_ Trace *t = NULL;
-    Store x = {.ended = &ended, .state = s->arguments->state, .history = s->arguments->automatic};
-    int r = recorder_end_stage(s->recorder, &t);
+    Store *x = calloc(1, sizeof(*x));
+    Trace *t;
+    int r;
 
-    if (r < 0)
+    if (!x)
+        return -ENOMEM;
+    *x = (Store){
+            .write = {.run = store, .free = store_free},
+            .ended = {.end = machine_counters_read(s->root_fd),
+                      .end_boottime = clock_now(CLOCK_BOOTTIME),
+                      .settled_ago = settled_ago},
+            .state = s->arguments->state,
+            .history = s->arguments->automatic,
+    };
+    r = recorder_end_stage(s->recorder, &x->trace);
+    if (r < 0) {
+        store_free(&x->write);
         return r;
+    }
+    t = x->trace;
     t->flags |= prefetcher_trace_flags(s->prefetcher, t->uid);
     add_launch_rows(s, t);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;
     if (t->stage == STAGE_LOGIN && s->automatic)
         t->flags |= TRACE_AUTOLOGIN;
-    ended.trace = t;
-    if (x.history)
-        complete_ended(s, &ended);
-    store_meanwhile(s, &x);
-    if (x.r >= 0) {
-        log_trace(t, x.path);
-        announce_trace(s, t);
-    }
-    free(x.path);
-    return x.r < 0 ? x.r : 0;
+    x->ended.trace = t;
+    if (x->history)
+        complete_ended(s, &x->ended);
+    return store_meanwhile(s, x);
 }
 
 /* Adds the boot to the history without a trace, once, if it was over before the recorder was

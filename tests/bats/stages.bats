@@ -538,6 +538,47 @@ session_of() {
     [ "$(awk '{ print $1 "x" $2 }' "$HS_TMP/uids" | tr '\n' ' ')" = "1x1001 2x1000 " ]
 }
 
+learned_something() {
+    session_of 1000 && jq -e '.n_learned >= 1' "$HS_RUN/session.json" >/dev/null
+}
+
+@test "a state directory that hangs at the end of a session does not keep the next login from being recorded" {
+    need_command fsfreeze
+    truncate -s 32M "$HS_TMP/state.image"
+    mkfs.ext4 -q "$HS_TMP/state.image"
+    mkdir "$HS_STATE"
+    hs_loop "$HS_TMP/state.image"
+    hs_mount "$HS_LOOP" "$HS_STATE"
+    hs_programs cat
+    echo x >"$HS_MNT/data/file"
+    mkdir -p "$HS_MNT/etc/headstart"
+    printf '[Session]\nMinSize=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    chroot --userspec=1000:1000 "$HS_MNT" /bin/cat /data/file
+    hs_wait 10 learned_something
+    fsfreeze --freeze "$HS_STATE"
+    # shellcheck disable=SC2016 # evaluated later
+    hs_defer eval '[ -n "$THAWED" ] || fsfreeze --unfreeze "$HS_STATE"'
+    fake state 1 closing
+    # headstartd waits 20 seconds for the trace, and does not wait again for what the session has learned.
+    now_says "Waiting for a login" 30
+    fake new 2 1001 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    fsfreeze --unfreeze "$HS_STATE"
+    THAWED=1
+    grep -q "cannot write the trace of this stage" "$HS_TMP/recorder.log"
+    # The write was left behind, and ends now.
+    hs_wait 10 eval '[ "$(traces session)" -eq 1 ]'
+}
+
 @test "logind restarts: headstartd learns what happened meanwhile, and does not wait for a silent logind" {
     bus_start
     fake_start
