@@ -277,6 +277,7 @@ static int set_up(Daemon *d)
     int r;
 
     make_runtime_directory(a);
+    a->recorder.had_login = recording_stage_had_login(a);
     if (a->automatic) {
         r = rerecord_read(a->state, clock_now(CLOCK_REALTIME), &d->recording.rerecord);
         if (r < 0)

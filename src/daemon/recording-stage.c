@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 /* Files in the runtime directory. headstart-learn.path watches the first. The second shows that the
- * boot is in the history. It still exists at the beginning of a boot if only userspace was
- * rebooted. */
+ * boot is in the history, and the third that a login of this boot has ended. The last two still
+ * exist if only userspace was rebooted, or if headstartd was restarted. */
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
+#define HAD_LOGIN      "had-login"
 
 /* headstart-record-late.service makes this directory in a boot that is not recorded. */
 #define BOOT_OVER "boot-over"
@@ -246,6 +247,8 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
 
     if (r == -ESRCH) /* nothing is being recorded */
         return;
+    if (s->stage == STAGE_LOGIN && !drop)
+        (void)touch_run_file(s, HAD_LOGIN);
     if (r < 0) {
         log_error_errno(r, "headstartd: cannot write the trace of this stage below %s: %m",
                         s->arguments->state);
@@ -263,6 +266,16 @@ void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago)
     recording_stage_finish(s, drop, settled_ago);
     s->prefetcher = prefetcher_end(s->prefetcher);
     s->stage = _STAGE_INVALID;
+}
+
+bool recording_stage_had_login(const Arguments *a)
+{
+    char path[4096];
+
+    if (!a->automatic || !a->run)
+        return false;
+    snprintf(path, sizeof(path), "%s/" HAD_LOGIN, a->run);
+    return access(path, F_OK) == 0;
 }
 
 /* Returns true if the stage is to be recorded. */

@@ -43,3 +43,7 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* Ends the stage: calls recording_stage_finish() and ends the prefetcher. */
 void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago);
+
+/* Returns true if a login of this boot has ended, perhaps before headstartd was started. What such
+ * a login has read is still in memory, also after a reboot of userspace. */
+bool recording_stage_had_login(const Arguments *a);

@@ -710,6 +710,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     r = stage_record_init(&recorder->stage);
     if (r < 0)
         return r;
+    recorder->stage.n_logins = o->had_login;
     recorder->stage.start.boottime = recorder->stage.zero_boottime = clock_now(CLOCK_BOOTTIME);
     recorder->root = realpath(o->root, NULL);
     if (!recorder->root)

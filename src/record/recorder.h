@@ -26,6 +26,7 @@ typedef struct RecorderOptions {
     const char *store;   /* directory where traces are stored; its encryption determines which names
                             they may contain (volume/encryption.h). NULL: all names. Borrowed */
     unsigned exact_kb;   /* read-ahead of all devices during the recording, in KiB; 0: unchanged */
+    bool had_login;      /* a login of this boot has ended before the recorder was started */
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;

@@ -27,7 +27,8 @@ typedef struct StageRecord {
     TraceSample samples[TRACE_SAMPLES_MAX]; /* of CPU and pressure */
     size_t n_samples;
     usec_t sample_interval, next_sample; /* next_sample: since the stage's start */
-    unsigned n_logins; /* that began since the recorder was started, this one included */
+    unsigned n_logins; /* that began since the recorder was started, this one included; and one if
+                          a login of this boot ended before */
 
     EventLog *log;
     UserShares shares; /* the users' parts of the log and of the trace */

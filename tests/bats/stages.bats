@@ -601,7 +601,7 @@ learned_something() {
     recorder_stop
 }
 
-# a_boot: records a boot until the default target is reached.
+# a_boot [COMMAND…]: records a boot until the default target is reached, and runs the command.
 a_boot() {
     fake_start
     fake appear
@@ -611,17 +611,60 @@ a_boot() {
     fake target active
     fake finished
     now_says "Waiting for a login" 20
+    "$@"
     recorder_stop
     hs_kill "$FAKE_PID"
 }
 
-@test "a userspace reboot: the boot is marked as one from warm caches" {
+# a_login: records a login.
+a_login() {
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake gone 1
+    now_says "Waiting for a login"
+}
+
+# flags_are STAGE JQ-EXPRESSION: checks the flags of the only trace of the stage, and removes it.
+flags_are() {
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*-"$1".json | jq -c .flags
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*-"$1".json | jq -e ".flags | $2" >/dev/null
+    rm "$HS_STATE"/traces/*-"$1".json
+}
+
+@test "a userspace reboot: the boot is marked as one from warm caches, and its first login as a second one" {
     bus_start
-    a_boot
-    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["late"]'
-    rm "$HS_STATE"/traces/*
-    a_boot
-    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["soft reboot", "late"]'
+    a_boot a_login
+    flags_are boot '. == ["late"]'
+    flags_are login 'index("second login") | not'
+    a_boot a_login
+    flags_are boot '. == ["soft reboot", "late"]'
+    flags_are login 'index("second login")'
+}
+
+# boot_is_over: starts headstartd after the boot.
+boot_is_over() {
+    fake_start
+    fake appear
+    fake target active
+    recorder_start
+    now_says "Waiting for a login"
+}
+
+@test "after a restart of headstartd a login is a second one, unless the first was cut short" {
+    bus_start
+    boot_is_over
+    fake new 1 1000 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    recorder_stop
+    boot_is_over
+    a_login
+    recorder_stop
+    flags_are login 'index("second login") | not'
+    boot_is_over
+    a_login
+    recorder_stop
+    flags_are login 'index("second login")'
 }
 
 @test "rerecord: only the requested stages are recorded, with exact ranges if requested, and once" {
