@@ -384,7 +384,7 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
 
 static int write_pack(const Planning *p, const PackJob *j)
 {
-    int r = packs_write(p->state_fd, j->name, j->bytes, j->size);
+    int r = packs_write(p->state_fd, j->name, j->bytes, j->size), k = 0;
 
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
@@ -392,14 +392,14 @@ static int write_pack(const Planning *p, const PackJob *j)
     if (j->stage == STAGE_BOOT) {
         r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boot_recorded,
                                                         clock_now(CLOCK_REALTIME)));
+        k = last_control_remove(p->state_fd);
         /* cli_state_update_early_pack() reports its errors itself. */
         (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
     }
     if (r < 0)
         return cli_error(r, "%s/" STATE_IDLE_BOOT ": %m", p->c->state);
-    r = j->stage == STAGE_BOOT ? last_control_remove(p->state_fd) : 0;
-    if (r < 0)
-        return cli_error(r, "%s/" LAST_CONTROL_FILE ": %m", p->c->state);
+    if (k < 0)
+        return cli_error(k, "%s/" LAST_CONTROL_FILE ": %m", p->c->state);
     return j->stage == STAGE_BOOT ? request_exact_recording(p, j) : 0;
 }
 

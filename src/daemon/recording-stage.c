@@ -91,6 +91,7 @@ static void complete_ended(const RecordingStage *s, EndedStage *e)
     e->state = s->arguments->state;
     e->run_dir = s->arguments->run;
     e->root_fd = s->root_fd;
+    e->system_fd = strcmp(s->arguments->root, "/") == 0 ? AT_FDCWD : s->root_fd;
     e->boot = stage_source_boot_times(s->stages);
     e->begin = s->begin;
     e->launches_since = prefetcher_launches_since(s->prefetcher);

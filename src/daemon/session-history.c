@@ -10,6 +10,7 @@
 #include "boot/last-control.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
+#include "state/early-pack.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
@@ -322,6 +323,9 @@ static void note_control(const EndedStage *e, int state_fd, const SessionRecord 
     r = last_control_write(state_fd, s->boot_id);
     if (r < 0)
         log_warning_errno(r, "headstartd: %s/" LAST_CONTROL_FILE ": %m, ignoring", e->state);
+    r = early_pack_update_last_control(e->system_fd, e->state, state_fd);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: cannot copy " LAST_CONTROL_FILE " for early boot: %m");
 }
 
 void session_history_append_light(const EndedStage *e)

@@ -14,6 +14,7 @@ typedef struct EndedStage {
     const char *state;   /* the state directory */
     const char *run_dir; /* where headstart-replay reports; NULL: nowhere */
     int root_fd;
+    int system_fd; /* /etc below it has the copies for early boot; AT_FDCWD: the real /etc */
     const Trace *trace;
     BootTimes boot;
     MachineCounters begin, end;

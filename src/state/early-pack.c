@@ -3,6 +3,7 @@
 
 #include "base/atomic-file.h"
 #include "base/rooted.h"
+#include "boot/last-control.h"
 #include "state/idle-boot.h"
 #include "state/packs.h"
 #include "state/rerecord.h"
@@ -64,15 +65,46 @@ static int update(int fd, const char *name, bool wanted, const void *bytes, size
     return r == -EROFS && absent ? 0 : r;
 }
 
+/* Returns true if early boot does not read copies of this state directory. */
+static bool is_foreign(int system_fd, const char *state)
+{
+    return system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0;
+}
+
+/* Copies STATE/last-control, or removes the copy. A copy that is equal is not written again. */
+static int update_last_control(int fd, bool wanted, int state_fd)
+{
+    char noted[KERNEL_BOOT_ID_SIZE], copied[KERNEL_BOOT_ID_SIZE];
+
+    if (!wanted || last_control_read(state_fd, LAST_CONTROL_FILE, noted) < 0)
+        return update(fd, LAST_CONTROL_FILE, false, NULL, 0);
+    if (last_control_read(fd, LAST_CONTROL_FILE, copied) >= 0 && strcmp(noted, copied) == 0)
+        return 0;
+    return last_control_write(fd, noted);
+}
+
+int early_pack_update_last_control(int system_fd, const char *state, int state_fd)
+{
+    _cleanup_close_ int fd = -EBADF;
+
+    if (is_foreign(system_fd, state))
+        return 0;
+    fd = open_directory(system_fd, false);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    return update_last_control(fd, faccessat(fd, "boot.pack", F_OK, AT_SYMLINK_NOFOLLOW) >= 0,
+                               state_fd);
+}
+
 int early_pack_update(int system_fd, const char *state, int state_fd, const void *bytes,
                       size_t size)
 {
     _cleanup_close_ int fd = -EBADF;
     char flag[RERECORD_NAME_MAX];
     bool wanted, idle;
-    int r, k;
+    int r, k, l;
 
-    if (system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0)
+    if (is_foreign(system_fd, state))
         return 0;
     /* Early boot cannot see the request to record the next boot without replay, so there are no
      * copies while the request exists. */
@@ -84,5 +116,6 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
         return (fd == -ENOENT && !wanted) || fd == -EROFS ? 0 : fd;
     r = update(fd, "boot.pack", wanted, bytes, size);
     k = update(fd, STATE_IDLE_BOOT, idle, NULL, 0);
-    return r < 0 ? r : k;
+    l = update_last_control(fd, wanted, state_fd);
+    return r < 0 ? r : k < 0 ? k : l;
 }

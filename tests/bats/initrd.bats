@@ -274,7 +274,7 @@ package() {
         mv "$HS_TMP/bin/$program" "$LIBEXEC"
     done
     mkdir "$HS_TMP/etc"
-    touch "$HS_TMP/etc/"{boot.pack,boot.pack.7.tmp,boot-idle,disabled}
+    touch "$HS_TMP/etc/"{boot.pack,boot.pack.7.tmp,boot-idle,last-control,last-control.7.tmp,disabled}
     package post_install
     package post_upgrade
     package pre_remove

@@ -309,6 +309,30 @@ metadata() {
     [ -z "$(ls -A "$root/etc/headstart")" ]
 }
 
+@test "a copy of last-control for early boot is removed with it, and with the copy of the pack" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/last-control
+    mkdir -p "$root/etc"
+    export HEADSTART_SYSTEM_ROOT=$root
+    learned /bin/app /data/a
+    mv "$HS_STATE" "$HS_MNT/state"
+    HS_STATE=$HS_MNT/state
+    hs plan --quiet
+    [ ! -e "$copy" ]
+    # As headstartd leaves both after a control session (stages.bats).
+    echo 0123456789abcdef0123456789abcdef | tee "$HS_STATE/last-control" >"$copy"
+    hs plan --quiet
+    [ ! -e "$HS_STATE/last-control" ]
+    [ ! -e "$copy" ]
+    # A request to record the boot removes the copies. The next plan makes the copy of the pack again.
+    echo 0123456789abcdef0123456789abcdef | tee "$HS_STATE/last-control" >"$copy"
+    : >"$copy.4194303.tmp"
+    hs rerecord --quiet
+    [ -z "$(ls -A "$root/etc/headstart")" ]
+}
+
 @test "a copy of boot-idle for early boot, only beside the copy of the pack" {
     hs_filesystem ext4 64
     new /bin/app

@@ -288,6 +288,28 @@ print(int(1e6 * (time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(ti
     [ "$(stat -c %a "$HS_STATE/last-control")" = 600 ]
 }
 
+@test "where early boot reads the copy of the pack, the boot of a control session is noted there, too" {
+    local copies=$HS_MNT/etc/headstart
+    bus_start
+    mkdir -p "$HS_RUN" "$copies"
+    echo '{"pack":"x","stage":"boot","policy":"gate","outcome":"control","duration_usec":5,"files":3,"data_bytes":4096}' \
+        >"$HS_RUN/replay-boot.json"
+    # Without a copy of the pack no other file is needed.
+    a_boot
+    [ -z "$(ls -A "$copies")" ]
+    "$HS_BUILD/tests/tools/tool-mkpack" --control=1 "$copies/boot.pack" </dev/null
+    a_boot
+    [ "$(stat -c %a "$copies/last-control")" = 600 ]
+    cmp "$copies/last-control" "$HS_STATE/last-control"
+    # In the next boot, which has another id, only the copies can be seen.
+    run -0 "$HEADSTART_REPLAY" "$HS_TMP/nowhere/boot.pack" "$copies/boot.pack"
+    [[ $output == *"nothing replayed: a control session"* ]]
+    tr 0-9a-f 1-9a-f0 <"$copies/last-control" >"$HS_TMP/other"
+    cat "$HS_TMP/other" >"$copies/last-control"
+    run -0 "$HEADSTART_REPLAY" "$HS_TMP/nowhere/boot.pack" "$copies/boot.pack"
+    [[ $output == *"skipped 0"* ]]
+}
+
 @test "a boot that is not recorded has a line with the times of the system manager, once" {
     mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_RUN"
     printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \

@@ -83,19 +83,19 @@ static void started(Write *x)
     assert_int_equal(state_write_start(&x->write), 0);
 }
 
-static int reset(void **state)
+static void reset(void)
 {
     fake.ahead = fake.step = 0;
     fake.n_drains = 0;
     fake.gate = -1;
     fake.n_freed = 0;
-    return 0;
 }
 
 static void a_write_that_ends_stays_with_its_owner(void **state)
 {
     Write *x = make_write();
 
+    reset();
     started(x);
     assert_false(state_write_has_ended(&x->write));
     answer(x);
@@ -112,6 +112,7 @@ static void a_slow_write_is_awaited(void **state)
 {
     Write *x = make_write();
 
+    reset();
     started(x);
     fake.step = STATE_WRITE_USEC / 10;
     fake.gate = x->gate[1];
@@ -124,6 +125,7 @@ static void a_write_that_hangs_is_left_behind(void **state)
 {
     Write *x = make_write(), *before = make_write(), *later = make_write();
 
+    reset();
     started(before);
     started(x);
     fake.step = STATE_WRITE_USEC / 4;
@@ -150,9 +152,9 @@ static void a_write_that_hangs_is_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup(a_write_that_ends_stays_with_its_owner, reset),
-            cmocka_unit_test_setup(a_slow_write_is_awaited, reset),
-            cmocka_unit_test_setup(a_write_that_hangs_is_left_behind, reset),
+            cmocka_unit_test(a_write_that_ends_stays_with_its_owner),
+            cmocka_unit_test(a_slow_write_is_awaited),
+            cmocka_unit_test(a_write_that_hangs_is_left_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
