@@ -1289,8 +1289,10 @@ user_serves_copy() {
     need_command strace
     on_served_image 1000 "$HS_MNT" ${1:+"$1"}
     [ "$(jq -r 'select(.filesystem) | .filesystem' <<<"$output" | grep -cxF "$HS_MNT")" -eq 0 ]
-    env ASAN_OPTIONS=detect_leaks=0 strace -f -y -e trace=pread64,read -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
-    run -1 grep /dev/loop "$HS_TMP/calls"
+    env ASAN_OPTIONS=detect_leaks=0 strace -f -y -e trace=pread64,read,ioctl -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
+    run -1 grep -E 'read.*/dev/loop' "$HS_TMP/calls"
+    # The kernel would ask the program of the user for the answer.
+    run -1 grep "$(findmnt -no SOURCE "$HS_MNT")>, LOOP_GET_STATUS" "$HS_TMP/calls"
 }
 
 @test "a disk whose content a user serves is not read, because it could hang" {
