@@ -540,6 +540,20 @@ records_disk() {
     shown '[.files[].path] | index("/disk/file") == null'
 }
 
+# recorder_stop_while_hung COMMAND…: ends the recorder, which must write its trace while a disk hangs. The command then
+# ends this. Until then a thread of the recorder hangs, for whose end the sanitizers wait.
+recorder_stop_while_hung() {
+    kill -TERM "$RECORDER"
+    # headstartd would end itself after eight seconds, without a trace.
+    hs_wait 6 compgen -G "$HS_STATE/traces/*-boot*.json"
+    "$@"
+    local status=0
+    wait "$RECORDER" || status=$?
+    cat "$HS_TMP/recorder.log"
+    [ "$status" -eq 0 ]
+    show_trace
+}
+
 # records_later_disk: lets the server of served_disk hang. Then mounts another filesystem, and checks that it is
 # recorded. losetup(8) would hang meanwhile, so the loop device is attached before.
 records_later_disk() {
@@ -555,7 +569,7 @@ records_later_disk() {
     hs_mount "$late" "$HS_TMP/late"
     hs_wait 3 marked "$RECORDER" "$HS_TMP/late"
     echo x >"$HS_TMP/late/file"
-    recorder_stop
+    recorder_stop_while_hung hs_kill "$HS_SERVER"
     shown 'any(.files[]; .path == "/late/file")'
 }
 
@@ -610,19 +624,6 @@ answers() {
     echo "fault $fault" >"$DISKSIM_CONTROL"
 }
 
-# recorder_stop_while_hung: ends the recorder, which must write its trace while the second disk hangs.
-recorder_stop_while_hung() {
-    kill -TERM "$RECORDER"
-    # headstartd would end itself after eight seconds, without a trace.
-    hs_wait 6 compgen -G "$HS_STATE/traces/*-boot*.json"
-    answers yes
-    local status=0
-    wait "$RECORDER" || status=$?
-    cat "$HS_TMP/recorder.log"
-    [ "$status" -eq 0 ]
-    show_trace
-}
-
 @test "a disk that hangs while a stage is recorded keeps no file of another disk from the trace" {
     second_disk
     recorder_start --root="$HS_TMP"
@@ -633,7 +634,7 @@ recorder_stop_while_hung() {
     hs_defer answers yes
     sync
     echo 3 >/proc/sys/vm/drop_caches
-    recorder_stop_while_hung
+    recorder_stop_while_hung answers yes
     shown 'any(.files[]; .path == "/mnt/file")'
     shown '[.files[].path] | index("/disk/dir/20/file") == null'
 }
@@ -653,7 +654,7 @@ recorder_stop_while_hung() {
     echo 3 >/proc/sys/vm/drop_caches
     recorder_start --root="$HS_TMP"
     cat "$HS_MNT/file" >/dev/null
-    recorder_stop_while_hung
+    recorder_stop_while_hung answers yes
     shown 'any(.files[]; .path == "/mnt/file")'
 }
 
