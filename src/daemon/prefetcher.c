@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/prefetcher-model.h"
+#include "daemon/state-write.h"
 #include "session/launch-thread.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
@@ -48,6 +49,8 @@ struct Prefetcher {
     usec_t known_halflife_usec; /* half-life of that model */
     ModelSave *saving;          /* a save that is under way, … */
     uint64_t saving_revision;   /* … and chains_revision() of what it saves */
+    bool was_left;              /* a save was left behind and may still end, … */
+    uint64_t left_revision;     /* … and chains_revision() of what it saves */
 
     sd_event *event;
     sd_event_source *timer, *reload, *dump, *packs;
@@ -140,7 +143,9 @@ static int load(Prefetcher *p, bool *ret_replaced)
     parameters = cycle_parameters(&p->config);
     revision = chains_revision(m ? m->chains : NULL);
     halflife_usec = m ? m->halflife_usec : p->config.halflife_usec;
-    if (p->cycle && m && revision == p->known_revision && halflife_usec == p->known_halflife_usec)
+    if (p->cycle && m &&
+        (revision == p->known_revision || (p->was_left && revision == p->left_revision)) &&
+        halflife_usec == p->known_halflife_usec)
         return cycle_reload(p->cycle, &parameters, m);
     r = cycle_new(&parameters, m, halflife_usec, p->uid, &cycle);
     if (r < 0)
@@ -187,6 +192,8 @@ static void finish_saving(Prefetcher *p, bool wait)
             return;
     }
     if (r == -ETIMEDOUT) {
+        p->was_left = true;
+        p->left_revision = p->saving_revision;
         log_warning("headstartd: %s does not answer: what was learned is not saved", p->o.state);
         return;
     }
@@ -369,6 +376,8 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
     int r;
 
     finish_saving(p, true);
+    if (state_write_disk_hangs())
+        return 0;
     r = reload(p, &replaced);
     /* Chains from the disk lack the present session, so the running applications are reported
      * again. That must not happen after the administrator has deleted everything; `replaced` is

@@ -129,6 +129,12 @@ static void store(StateWrite *w)
         session_history_append(&x->ended);
 }
 
+/* Writes the record of a boot that was not recorded. */
+static void store_light(StateWrite *w)
+{
+    session_history_append_light(&((Store *)w)->ended);
+}
+
 /* Writes the trace and the history in another thread. Takes ownership of *x. Returns 0, or a
  * negative errno if the trace was not written. */
 static int store_meanwhile(RecordingStage *s, Store *x)
@@ -204,18 +210,31 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
 static void append_light_boot(const RecordingStage *s)
 {
     const Arguments *a = s->arguments;
-    EndedStage e = {.state = a->state, .root_fd = s->root_fd};
     char path[4096];
+    Store *x;
 
     if (s->stage != STAGE_BOOT || !a->automatic || !a->run)
         return;
     snprintf(path, sizeof(path), "%s/" BOOT_OVER, a->run);
-    e.boot = stage_source_boot_times(s->stages);
-    if (e.boot.finish_usec == 0 || access(path, F_OK) < 0 || touch_run_file(s, BOOT_RECORDED))
+    x = calloc(1, sizeof(*x));
+    if (!x)
         return;
-    e.end = machine_counters_read(s->root_fd);
-    e.end_boottime = clock_now(CLOCK_BOOTTIME);
-    session_history_append_light(&e);
+    *x = (Store){
+            .write = {.run = store_light, .free = store_free},
+            .ended = {.state = a->state,
+                      .root_fd = s->root_fd,
+                      .boot = stage_source_boot_times(s->stages)},
+    };
+    if (x->ended.boot.finish_usec == 0 || access(path, F_OK) < 0 ||
+        touch_run_file(s, BOOT_RECORDED)) {
+        store_free(&x->write);
+        return;
+    }
+    x->ended.end = machine_counters_read(s->root_fd);
+    x->ended.end_boottime = clock_now(CLOCK_BOOTTIME);
+    if (state_write_start(&x->write) >= 0 && state_write_finish(&x->write, s->recorder) < 0)
+        return; /* it is left behind */
+    store_free(&x->write);
 }
 
 /* Returns true if the machine was suspended during the boot or login, so that its times say
@@ -305,6 +324,11 @@ static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
             .run_dir = s->arguments->run,
     };
 
+    if (state_write_disk_hangs()) {
+        log_warning("headstartd: %s does not answer: nothing is predicted in this session",
+                    s->arguments->state);
+        return;
+    }
     (void)prefetcher_new(&o, s->recorder, s->event, others ? UID_INVALID : uid, &s->prefetcher);
 }
 

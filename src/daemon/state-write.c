@@ -28,8 +28,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Returns true if a thread that was left behind still hangs. */
-static bool disk_hangs(void)
+bool state_write_disk_hangs(void)
 {
     bool hangs;
 
@@ -42,7 +41,7 @@ static bool disk_hangs(void)
 int state_write_start(StateWrite *w)
 {
     w->ended = w->left = false;
-    return disk_hangs() ? -ETIMEDOUT : thread_start(&w->thread, STACK_BYTES, work, w);
+    return state_write_disk_hangs() ? -ETIMEDOUT : thread_start(&w->thread, STACK_BYTES, work, w);
 }
 
 bool state_write_has_ended(const StateWrite *w)
@@ -71,10 +70,12 @@ static bool leave(StateWrite *w)
 
 int state_write_finish(StateWrite *w, Recorder *recorder)
 {
-    usec_t deadline = clock_now(CLOCK_MONOTONIC) + (disk_hangs() ? 0 : STATE_WRITE_USEC);
+    usec_t deadline =
+            clock_now(CLOCK_MONOTONIC) + (state_write_disk_hangs() ? 0 : STATE_WRITE_USEC);
 
     while (!thread_try_join(w->thread, RECORDER_DRAIN_USEC)) {
-        (void)recorder_drain(recorder);
+        if (recorder)
+            (void)recorder_drain(recorder);
         if (clock_now(CLOCK_MONOTONIC) >= deadline && leave(w))
             return -ETIMEDOUT;
     }

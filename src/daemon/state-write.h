@@ -22,6 +22,10 @@ typedef struct StateWrite {
     bool ended, left;
 } StateWrite;
 
+/* Returns true if a thread that was left behind still hangs. Nothing in the state directory should
+ * be opened then, because that would hang, too. */
+bool state_write_disk_hangs(void);
+
 /* Starts the thread. Returns 0; -ETIMEDOUT if a thread that was left behind still hangs; or another
  * negative errno. On failure nothing is written. The caller still owns the argument in each case.
  */
@@ -31,6 +35,7 @@ int state_write_start(StateWrite *w);
 bool state_write_has_ended(const StateWrite *w);
 
 /* Waits for the end of a write that was started, at most STATE_WRITE_USEC, and reads the event
- * queue of the recorder meanwhile. Returns 0, and the caller still owns the argument; or
+ * queue of the recorder meanwhile. `recorder` may be NULL if the write has ended: the thread exits
+ * soon. Returns 0, and the caller still owns the argument; or
  * -ETIMEDOUT: the thread is left behind, and frees the argument if the write ever ends. */
 int state_write_finish(StateWrite *w, Recorder *recorder);

@@ -43,7 +43,7 @@ void handover_done(Handover *h)
 static bool may_be_recorded(const char *root)
 {
     _cleanup_mount_table_ MountTable t = {0};
-    const Mount *m = mount_table_read(AT_FDCWD, &t) < 0 ? NULL : mount_table_of_path(&t, root);
+    const Mount *m = mount_table_read(AT_FDCWD, &t) < 0 ? NULL : mount_table_find(&t, root);
 
     return !m || fstype_is_local_block(m->fstype);
 }

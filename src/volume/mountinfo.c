@@ -257,19 +257,6 @@ static const Mount *next_mount(const MountTable *t, const Mount *from, const cha
     return next;
 }
 
-const Mount *mount_table_of_path(const MountTable *t, const char *path)
-{
-    const Mount *m = next_mount(t, NULL, path), *next;
-
-    /* The number of steps is bounded, in case parents form a circle. */
-    for (size_t i = 0; m && i < t->n; i++, m = next) {
-        next = next_mount(t, m, path);
-        if (!next)
-            return m;
-    }
-    return NULL;
-}
-
 /* Returns true if the function is true of every mount on the way to the path, and if there is one.
  * Follows the lookup from mount to mount. Users may make a thousand mounts, one on another, so all
  * mounts must not be compared with each other for each mount on the way. */

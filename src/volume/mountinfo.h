@@ -33,10 +33,6 @@ int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
  * covers the other mounts there, and is borrowed from the table. */
 const Mount *mount_table_root(const MountTable *t);
 
-/* Returns the mount on which a lookup of the absolute path ends, borrowed from the table, or NULL.
- * Symbolic links are not considered. */
-const Mount *mount_table_of_path(const MountTable *t, const char *path);
-
 /* Returns true if filesystems of this type keep their data on a local block device. Only the name
  * decides. The types are ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660,
  * udf, bcachefs, jfs, reiserfs, nilfs2. Returns false for network filesystems, FUSE ("fuseblk"

@@ -281,10 +281,10 @@ static void covered_mounts_are_not_on_the_way(void **state)
                                                            "22 22 8:4 / / rw - ext4 /dev/sda4 rw\n",
                                                            0);
 
-    assert_int_equal(mount_table_of_path(&t, "/usr/bin/a")->id, 22);
-    assert_int_equal(mount_table_of_path(&t, "/a/b/c")->id, 24);
-    assert_int_equal(mount_table_of_path(&t, "/c")->id, 26);
-    assert_null(mount_table_of_path(&circle, "/a"));
+    assert_int_equal(mount_table_find(&t, "/usr/bin/a")->id, 22);
+    assert_int_equal(mount_table_find(&t, "/a/b/c")->id, 24);
+    assert_int_equal(mount_table_find(&t, "/c")->id, 26);
+    assert_null(mount_table_find(&circle, "/a"));
     assert_true(mount_table_path_is_local(&t, "/usr/bin/a"));
     assert_true(mount_table_path_is_local(&t, "/a/b/c"));
     assert_false(mount_table_path_is_local(&t, "/c/a"));
