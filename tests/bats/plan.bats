@@ -373,7 +373,7 @@ has_leaf() {
     head -c 300000 /dev/urandom >"$HS_MNT/a"
     sync -f "$HS_MNT"
     printf '/a\t0\t300000\n' |
-        "$HS_BUILD/tests/tools/tool-without-syscall" ioctl EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
+        "$HS_BUILD/tests/tools/tool-without-syscall" fiemap EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
     planned '[.volumes[].files[].path] == ["a"]'
     planned '[.volumes[].data[] | select(.physical != null)] == []'
     planned '[.volumes[0].data[].length] | add >= 300000'

@@ -2,24 +2,32 @@
 
 /* tool-without-syscall NAME ERROR COMMAND…: runs the command as on a kernel that lacks a system
  * call, or in a sandbox that refuses it: a seccomp filter answers the call with ERROR (EPERM,
- * EOPNOTSUPP or ENOSYS). For tests. */
+ * EOPNOTSUPP or ENOSYS). Of ioctl(2), only FS_IOC_FIEMAP is answered in this way. For tests. */
 
 #include "base/macros.h"
 
+#include <endian.h>
+#include <linux/fiemap.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 static const struct {
     const char *name;
-    unsigned number;
+    unsigned number, request; /* 0: any */
 } calls[] = {
-        {"cachestat", 451},
-        {"fanotify_init", SYS_fanotify_init},
-        {"ioctl", SYS_ioctl},
+        {"cachestat", 451, 0},
+        {"fanotify_init", SYS_fanotify_init, 0},
+        {"fiemap", SYS_ioctl, FS_IOC_FIEMAP},
 };
+
+/* Where the low half of the second argument is */
+#define REQUEST_AT \
+    (offsetof(struct seccomp_data, args) + 8 + (__BYTE_ORDER == __BIG_ENDIAN ? 4U : 0U))
 
 int main(int argc, char **argv)
 {
@@ -29,7 +37,10 @@ int main(int argc, char **argv)
                                                               : ENOSYS;
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 3),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REQUEST_AT),
+                BPF_JUMP(calls[i].request ? BPF_JMP | BPF_JEQ | BPF_K : BPF_JMP | BPF_JGE | BPF_K,
+                         calls[i].request, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
