@@ -160,10 +160,12 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
         return 0; /* the place is unknown: the file is read after the others */
     if (r < 0)
         return r;
-    if (x->extents.n_delayed > 0)
-        return 0; /* a part has no place yet: the file is read after the others */
     if (x->extents.n == 0) {
-        f->n_maps = 0; /* nothing to read: inline, a hole, or zeros that were allocated */
+        /* Data that has no place yet is read after the other files. Else there is nothing to read:
+         * data in the inode, a hole, or zeros that were allocated. The delayed end of a file that
+         * grows, such as a journal, does not count: the rest keeps its place. */
+        if (x->extents.n_delayed == 0)
+            f->n_maps = 0;
         return 0;
     }
     f->extents = reallocarray(NULL, x->extents.n, sizeof(Extent));
