@@ -281,6 +281,7 @@ const Mount *mount_table_find(const MountTable *t, const char *path)
 {
     const Mount *m = next_mount(t, NULL, path), *next;
 
+    /* The number of steps is bounded, in case parents form a circle. */
     for (size_t i = 0; m && i < t->n; i++, m = next) {
         next = next_mount(t, m, path);
         if (!next)
