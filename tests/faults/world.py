@@ -179,9 +179,10 @@ def check_lines(world, state):
         if expected == 0:
             continue
         r = world.verb(state, "history", *options, "--limit=0", "--json=short", check=False)
-        if r.returncode != 0 or len(json.loads(r.stdout)) != expected:
-            raise Broken(f"{name}.jsonl has {expected} lines, but headstart reads {r.stdout[-200:]}: "
-                         f"{r.stderr.decode().strip()}")
+        if r.returncode != 0:
+            raise Broken(f"{name}: headstart history exits with {r.returncode}: {r.stderr.decode().strip()}")
+        if (found := len(json.loads(r.stdout))) != expected:
+            raise Broken(f"{name}.jsonl has {expected} lines, but headstart reads {found}: {r.stderr.decode().strip()}")
 
 
 def check_json(path):
