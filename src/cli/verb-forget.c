@@ -154,6 +154,19 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
+/* Returns true for files with lines of sessions or starts that doctor's remedy has set aside.
+ * Nobody can say whose lines they contain. */
+static bool is_bad_history(const char *name)
+{
+    static const char *const names[] = {HISTORY_FILE ".bad", HISTORY_OLD_FILE ".bad",
+                                        LAUNCHES_FILE ".bad", LAUNCHES_OLD_FILE ".bad"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Deletes the file if it was made from traces. The packs are planned again from the traces that
  * stay. A temporary file of a killed writer is deleted as well, because it may contain anything. If
  * everything is forgotten, requests to record again or to refresh are deleted, too. */
@@ -164,7 +177,8 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 
     if (!pack && strcmp(name, STATE_IDLE_BOOT) != 0 && strcmp(name, LAST_CONTROL_FILE) != 0 &&
         !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
-        strcmp(name, STATE_MODEL ".bad") != 0 && strcmp(name, STATE_REBUILD) != 0 &&
+        strcmp(name, STATE_MODEL ".bad") != 0 && !is_bad_history(name) &&
+        strcmp(name, STATE_REBUILD) != 0 &&
         (is_partial(f) || (strncmp(name, STATE_RERECORD, strlen(STATE_RERECORD)) != 0 &&
                            strcmp(name, STATE_REFRESH) != 0)))
         return 0;
@@ -304,8 +318,8 @@ const Verb verb_forget = {
         .description =
                 "Deletes traces, model, packs and history. With --stage= or --user=, deletes the\n"
                 "traces and the history of that stage or user, and learns and plans again from\n"
-                "the others. A trace whose user is unknown is deleted with any user. The\n"
-                "configuration is kept, and recording continues.",
+                "the others. A trace whose user is unknown is deleted with any user, and those of\n"
+                "boots with none. The configuration is kept, and recording continues.",
         .options = options,
         .run = run,
 };

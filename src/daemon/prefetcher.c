@@ -40,6 +40,7 @@ struct Prefetcher {
     LaunchThread *launches; /* NULL: starts are not replayed, or executions cannot be watched */
     usec_t launches_since;  /* CLOCK_REALTIME: starts are replayed since then; USEC_INFINITY: they
                                are not */
+    bool unrecorded;        /* prefetcher_end_recording() */
     usec_t decided_at, saved_at;
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
@@ -341,6 +342,8 @@ static void update_launches(Prefetcher *p)
         r = launch_thread_new(&o, &p->launches);
     if (r < 0)
         log_debug_errno(r, "headstartd: starts of applications are not replayed: %m");
+    if (p->unrecorded)
+        launch_thread_end_recording(p->launches);
     if (!wanted || !p->launches)
         p->launches_since = USEC_INFINITY;
     else if (p->launches_since == USEC_INFINITY)
@@ -538,6 +541,14 @@ unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid)
     return (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
            (launch_report_has_control(&launches, uid) ? TRACE_CONTROL : 0) |
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
+}
+
+void prefetcher_end_recording(Prefetcher *p)
+{
+    if (!p)
+        return;
+    p->unrecorded = true;
+    launch_thread_end_recording(p->launches);
 }
 
 usec_t prefetcher_launches_since(const Prefetcher *p)

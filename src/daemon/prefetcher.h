@@ -31,6 +31,10 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
  * TRACE_FOLLOWED: it has learned from starts and exits. */
 unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid);
 
+/* The session is not recorded any more: no start is a control start from now on. NULL is allowed.
+ */
+void prefetcher_end_recording(Prefetcher *p);
+
 /* Returns the time (CLOCK_REALTIME) from which the prefetcher replays starts of applications, or
  * USEC_INFINITY if it does not. */
 usec_t prefetcher_launches_since(const Prefetcher *p);

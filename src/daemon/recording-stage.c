@@ -265,6 +265,7 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
             : suspended ? drop_suspended(s)
                         : write_trace(s, settled_ago);
 
+    prefetcher_end_recording(s->prefetcher);
     if (r == -ESRCH) /* nothing is being recorded */
         return;
     if (s->stage == STAGE_LOGIN && !drop)

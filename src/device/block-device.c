@@ -191,6 +191,7 @@ static int step_down(int sys_fd, bool first_of_several, BlockDisk *d)
                 free(below);
             return 0;
         }
+        d->mapped = true;
     }
     free(d->name);
     d->name = below;

@@ -33,6 +33,7 @@ int block_device_open(uint64_t dev);
 typedef struct BlockDisk {
     char *name;      /* in sysfs: the lowest device of the stack */
     bool several;    /* `name` lies on several devices (a RAID): they are not followed */
+    bool mapped;     /* a device of device-mapper, or another stacked device, lies above `name` */
     uint64_t offset; /* bytes from the beginning of `name` to the device: the sum of the offsets of
                       * partitions. The offset of a device-mapper volume counts as 0 */
 } BlockDisk;

@@ -48,10 +48,12 @@ static void find_disk(uint64_t dev, VolumeFacts *f)
 
     f->disk = dev;
     f->disk_offset = 0;
+    f->mapped = false;
     if (block_device_find_disk(AT_FDCWD, dev, &d) < 0)
         return;
     f->disk = block_device_number(AT_FDCWD, d.name);
     f->disk_offset = d.offset;
+    f->mapped = d.mapped;
 }
 
 /* Returns the size of a chunk: the largest request of the device, but at most CHUNK_MAX. A

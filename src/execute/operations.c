@@ -149,8 +149,9 @@ static unsigned phase_of(const Pack *p, const VolumeFacts *facts, const Operatio
 }
 
 typedef struct Keyed {
-    unsigned phase; /* the operation with the smallest value comes first, then by urgency */
+    unsigned phase; /* the operation with the smallest value comes first, then by urgency … */
     uint32_t urgency;
+    uint32_t group; /* operations whose places can be compared: 0, or one for each mapped volume */
     uint64_t place;
     Operation operation;
 } Keyed;
@@ -204,8 +205,10 @@ static bool is_before_sweep(const Pack *p, const Operation *o)
 
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
-    Keyed k = {
-            .phase = phase_of(p, facts, o), .place = operation_place(p, facts, o), .operation = *o};
+    Keyed k = {.phase = phase_of(p, facts, o),
+               .group = facts[o->volume].mapped ? o->volume + 1 : 0,
+               .place = operation_place(p, facts, o),
+               .operation = *o};
 
     if (o->kind == OPERATION_OPEN)
         k.place = le64toh(p->files[o->index].inode);
@@ -230,6 +233,8 @@ static int compare(const void *a, const void *b)
         return o->volume < q->volume ? -1 : 1;
     if (x->urgency != y->urgency)
         return x->urgency < y->urgency ? -1 : 1;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
     if (x->place != y->place)
         return x->place < y->place ? -1 : 1;
     if (o->volume != q->volume)

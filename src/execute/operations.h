@@ -35,6 +35,8 @@ typedef struct VolumeFacts {
     bool items;           /* this process may ask its filesystem for items */
     uint64_t disk;        /* the physical disk: volumes with equal numbers share a head */
     uint64_t disk_offset; /* bytes: offset of the filesystem's device on the disk */
+    bool mapped; /* where its device lies on the disk is not known (LVM, LUKS): the places of
+                    other volumes cannot be compared with its own */
 } VolumeFacts;
 
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in

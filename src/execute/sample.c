@@ -2,8 +2,12 @@
 
 #include "execute/sample.h"
 
+#include "base/open.h"
 #include "execute/opening.h"
 #include "system/cachestat.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #define SAMPLES_MAX 16U
 
@@ -34,6 +38,21 @@ static int volume_of_data(const Pack *p, uint32_t data)
     return -1;
 }
 
+/* Opens the file for cachestat(2) without an access to the disk, which may sleep or hang. Returns a
+ * descriptor, -EAGAIN if the kernel has dropped the file's name, and with it its pages, or another
+ * negative errno. */
+static int open_cached(int root_fd, const char *path, const PackFile *f)
+{
+    _cleanup_close_ int fd = open_beneath_cached(root_fd, path);
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return opening_is_planned(f, &st) ? fd_reopen_noatime(fd, O_RDONLY) : -ESTALE;
+}
+
 static bool data_is_resident(const Pack *p, const MountedTable *mounted)
 {
     uint32_t n = le32toh(p->header->n_data), n_samples = MIN(n, SAMPLES_MAX);
@@ -44,11 +63,12 @@ static bool data_is_resident(const Pack *p, const MountedTable *mounted)
         const PackFile *f = &p->files[le32toh(d->file)];
         int volume = volume_of_data(p, k);
         _cleanup_close_ int fd = -EBADF;
-        ReplaySkip why;
 
         if (volume < 0 || mounted->volumes[volume].root_fd < 0)
             continue;
-        fd = open_planned(mounted->volumes[volume].root_fd, pack_string(p, f->path), f, true, &why);
+        fd = open_cached(mounted->volumes[volume].root_fd, pack_string(p, f->path), f);
+        if (fd == -EAGAIN || fd == -EINVAL) /* before Linux 5.12 */
+            return false;
         if (fd >= 0 && cachestat_is_resident(fd, le64toh(d->offset), le64toh(d->length)) <= 0)
             return false;
     }

@@ -18,6 +18,7 @@ static const struct {
         {"xfs", 0, "XFSB", 4, 32, false},
         {"btrfs", 65536 + 0x40, "_BHRfS_M", 8, 65536 + 0x20, false},
         {"f2fs", 1024, "\x10\x20\xf5\xf2", 4, 1024 + 0x6c, false},
+        {"erofs", 1024, "\xe2\xe1\xf5\xe0", 4, 1024 + 0x30, false},
         {"vfat", 0x52, "FAT32   ", 8, 0x43, true},
         {"vfat", 0x36, "FAT1", 4, 0x27, true},
 };

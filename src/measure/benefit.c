@@ -26,7 +26,7 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_OFFLINE_UPDATE] = "offline update",
             [EXCLUSION_FSCK] = "filesystem check",
             [EXCLUSION_EXACT] = "exact recording",
-            [EXCLUSION_PARTLY_REPLAYED] = "control session, partly replayed",
+            [EXCLUSION_PARTLY_REPLAYED] = "partly replayed",
             [EXCLUSION_FIRST] = "first session",
             [EXCLUSION_OTHER_DISK] = "another disk",
             [EXCLUSION_UPGRADED] = "first session after an upgrade",
@@ -36,7 +36,7 @@ const char *session_exclusion_to_string(SessionExclusion e)
             [EXCLUSION_GREETER] = "login at a greeter",
             [EXCLUSION_OTHER_POLICY] = "another policy",
             [EXCLUSION_OLD] = "enough newer sessions",
-            [EXCLUSION_ALONE] = "no other session with replay",
+            [EXCLUSION_ALONE] = "no session with replay near it",
     };
 
     return (int)e < 0 || e >= _SESSION_EXCLUSION_MAX ? NULL : names[e];
@@ -47,13 +47,13 @@ static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
 }
 
-/* Returns true for a control session in which one pack was replayed nevertheless: that of all users
- * at the greeter, or that of the user at the login. Its files were partly in memory. The use of a
- * pack is observed per file only if a pack was replayed. */
+/* Returns true if the session counts as one without replay, or is a control session, but a pack was
+ * replayed nevertheless: that of all users at the greeter, or that of the user at the login. Its
+ * files were partly in memory. The use of a pack is observed per file only if a pack was replayed.
+ */
 static bool was_partly_replayed(const SessionRecord *s)
 {
-    return s->flags & SESSION_CONTROL &&
-           (session_was_replayed(s) || s->usage.source == USAGE_PER_FILE);
+    return session_was_replayed(s) ? s->flags & SESSION_CONTROL : s->usage.source == USAGE_PER_FILE;
 }
 
 /* Properties of a boot that make an automatic login in it incomparable, too. */
@@ -192,7 +192,7 @@ static int label_stage(const SessionRecord *sessions, size_t n, Stage stage, Ses
     for (size_t i = 0; i < n; i++)
         if (sessions[i].stage == stage && e[i] == EXCLUSION_NONE)
             v[k++] = effect_session(&sessions[i]);
-    effect_find_uses(v, k, uses);
+    CHECK(effect_find_uses(v, k, uses));
     k = 0;
     for (size_t i = 0; i < n; i++)
         if (sessions[i].stage == stage && e[i] == EXCLUSION_NONE)
@@ -307,6 +307,14 @@ static int judge_users(const EffectSession *v, size_t n, size_t first, Benefit *
     return 0;
 }
 
+static bool was_replayed_since(const EffectSession *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].replayed)
+            return true;
+    return false;
+}
+
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b)
 {
     usec_t since = now - MIN(now, BENEFIT_VERDICT_USEC);
@@ -317,6 +325,8 @@ int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t
     CHECK(effect_compute(v, n, INTERVAL_ERROR, &b->effect));
     while (first < n && starts[first] < since)
         first++;
+    if (was_replayed_since(v + first, n - first))
+        first = MIN(first, n > BENEFIT_VERDICT_SESSIONS ? n - BENEFIT_VERDICT_SESSIONS : 0);
     /* `harmful` is decided again after every session, so it needs a wider interval. */
     CHECK(effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence));
     b->slower = takes_longer(&b->effect);
@@ -360,7 +370,7 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
         starts[k] = s->start_realtime_usec;
         v[k++] = effect_session(s);
     }
-    effect_find_uses(v, k, uses);
+    CHECK(effect_find_uses(v, k, uses));
     for (size_t i = 0; i < k; i++)
         b.n_left_out += uses[i] != EFFECT_COUNTED;
     r = benefit_judge(v, starts, k, now, &b);

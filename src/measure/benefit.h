@@ -29,7 +29,7 @@ typedef enum SessionExclusion {
     EXCLUSION_GREETER,         /* a login at a greeter, unlike most of the newest logins */
     EXCLUSION_OTHER_POLICY,    /* another policy than that of the newest replay */
     EXCLUSION_OLD,             /* enough newer sessions are compared */
-    EXCLUSION_ALONE,           /* no other session with replay, of the same user, can be compared */
+    EXCLUSION_ALONE,           /* no session with replay, of the same user, is near it */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
@@ -59,8 +59,9 @@ typedef struct Benefit {
     uint32_t harmed_users[BENEFIT_USERS_MAX]; /* the policy was shown to do harm to these users; it
                                                  must be off for them */
     size_t n_harmed_users;
-    Effect evidence; /* the effect in the last BENEFIT_VERDICT_USEC, with the wider interval that
-                        decides `harmful` */
+    Effect evidence; /* the effect in the last BENEFIT_VERDICT_USEC, or, if replay was used in this
+                        time, in the newest BENEFIT_VERDICT_SESSIONS sessions if they are more; with
+                        the wider interval that decides `harmful` */
     Policy policy;  /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
                        yet */
     bool automatic; /* most of the newest logins are automatic: the logins are compared, each with
@@ -81,6 +82,10 @@ typedef struct Benefit {
 
 /* A policy that is off because of its harm is tried again after this time. */
 #define BENEFIT_VERDICT_USEC (90 * 24 * USEC_PER_HOUR)
+
+/* The verdict needs about this many sessions. A machine that boots every week has fewer in
+ * BENEFIT_VERDICT_USEC. */
+#define BENEFIT_VERDICT_SESSIONS 30U
 
 /* A policy is switched off if the interval of its effect, computed with this error, lies below
  * zero. The interval is computed again after each session, so its error is much smaller than 0.05.

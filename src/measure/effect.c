@@ -116,6 +116,7 @@ static double median(double *v, size_t n)
 typedef struct Observation {
     double log_seconds;
     double rest; /* log_seconds without the level */
+    size_t index; /* of its EffectSession */
     uint32_t group;
     bool replayed, has_level;
 } Observation;
@@ -146,6 +147,7 @@ static int select_newest(const EffectSession *sessions, size_t n, Sample *s)
             continue;
         *count += 1;
         s->v[--at] = (Observation){.log_seconds = log(from->seconds),
+                                   .index = i,
                                    .group = from->group,
                                    .replayed = from->replayed};
     }
@@ -154,23 +156,34 @@ static int select_newest(const EffectSession *sessions, size_t n, Sample *s)
     return 0;
 }
 
+/* Adds the times of the replayed sessions before or after session i to `near`, which has `n`. Adds
+ * none if more than NEIGHBOURS sessions without replay come before the nearest of them: after so
+ * long without replay, the level may be another. Returns the new number. */
+static size_t add_neighbours(const Sample *s, size_t i, bool after, double *near, size_t n)
+{
+    size_t reach = after ? s->n - i - 1 : i, found = 0, others = 0;
+
+    for (size_t d = 1; d <= reach && found < NEIGHBOURS; d++) {
+        const Observation *o = &s->v[after ? i + d : i - d];
+
+        if (o->group != s->v[i].group)
+            continue;
+        if (o->replayed)
+            near[n + found++] = o->log_seconds;
+        else if (found == 0 && ++others > NEIGHBOURS)
+            break;
+    }
+    return n + found;
+}
+
 /* Computes the median of the replayed sessions next to session i. Returns false if there are
  * none. */
 static bool find_level(const Sample *s, size_t i, double *ret)
 {
     double near[2 * NEIGHBOURS];
-    size_t n = 0, before = 0, after = 0;
+    size_t n = add_neighbours(s, i, false, near, 0);
 
-    for (size_t k = i; k-- > 0 && before < NEIGHBOURS;)
-        if (s->v[k].replayed && s->v[k].group == s->v[i].group) {
-            near[n++] = s->v[k].log_seconds;
-            before++;
-        }
-    for (size_t k = i + 1; k < s->n && after < NEIGHBOURS; k++)
-        if (s->v[k].replayed && s->v[k].group == s->v[i].group) {
-            near[n++] = s->v[k].log_seconds;
-            after++;
-        }
+    n = add_neighbours(s, i, true, near, n);
     if (n == 0)
         return false;
     *ret = median(near, n);
@@ -202,32 +215,26 @@ static void subtract_levels(Sample *s)
 
 /* --- which sessions count --------------------------------------------------------------------- */
 
-static bool has_level(const EffectSession *v, size_t n, const EffectUse *uses, size_t i)
+int effect_find_uses(const EffectSession *v, size_t n, EffectUse *uses)
 {
-    /* The old ones come first. */
-    for (size_t k = n; k-- > 0;)
-        if (k != i && uses[k] != EFFECT_OLD && v[k].replayed && v[k].group == v[i].group)
-            return true;
-    return false;
-}
+    _cleanup_(sample_done) Sample s = {0};
+    size_t counted[2] = {0, 0};
 
-void effect_find_uses(const EffectSession *v, size_t n, EffectUse *uses)
-{
-    size_t left[2] = {EFFECT_CONTROL_MAX, EFFECT_REPLAYED_MAX}, counted[2] = {0, 0};
+    for (size_t i = 0; i < n; i++)
+        uses[i] = EFFECT_OLD;
+    CHECK(select_newest(v, n, &s));
+    for (size_t i = 0; i < s.n; i++) {
+        const Observation *o = &s.v[i];
+        double level;
 
-    for (size_t i = n; i-- > 0;) {
-        uses[i] = left[v[i].replayed] > 0 ? EFFECT_COUNTED : EFFECT_OLD;
-        left[v[i].replayed] -= uses[i] == EFFECT_COUNTED;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (uses[i] == EFFECT_COUNTED && !has_level(v, n, uses, i))
-            uses[i] = EFFECT_ALONE;
-        counted[v[i].replayed] += uses[i] == EFFECT_COUNTED;
+        uses[o->index] = find_level(&s, i, &level) ? EFFECT_COUNTED : EFFECT_ALONE;
+        counted[o->replayed] += uses[o->index] == EFFECT_COUNTED;
     }
     /* Without a pair effect_compute() counts all replayed sessions. */
     for (size_t i = 0; i < n && counted[0] * counted[1] == 0; i++)
         if (uses[i] == EFFECT_ALONE && v[i].replayed)
             uses[i] = EFFECT_COUNTED;
+    return 0;
 }
 
 /* --- the effect ------------------------------------------------------------------------------- */

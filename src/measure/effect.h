@@ -14,7 +14,8 @@
  * over the months. Therefore the level of each session is subtracted first. The level is the median
  * of those replayed sessions of the same group that are next to the session in time. The session
  * itself does not count for its level. A session whose group has no such replayed session is left
- * out. */
+ * out. So is a session if more than ten sessions of the group without replay lie between it and the
+ * nearest replayed one: the level may have changed in that time. */
 
 #include "base/time-util.h"
 
@@ -54,12 +55,12 @@ int effect_compute(const EffectSession *sessions, size_t n, double error, Effect
 typedef enum EffectUse {
     EFFECT_COUNTED,
     EFFECT_OLD,   /* there are EFFECT_REPLAYED_MAX or EFFECT_CONTROL_MAX newer ones */
-    EFFECT_ALONE, /* it has no level: its group has no other session with replay */
+    EFFECT_ALONE, /* it has no level: its group has no other session with replay near it */
 } EffectUse;
 
 /* Sets uses[i] for each of the n sessions, oldest first. The sessions of EFFECT_COUNTED are those
- * of n_replayed and n_control. */
-void effect_find_uses(const EffectSession *sessions, size_t n, EffectUse *uses);
+ * of n_replayed and n_control. Returns 0 or -ENOMEM. */
+int effect_find_uses(const EffectSession *sessions, size_t n, EffectUse *uses);
 
 /* Computes the number of pairs that the interval leaves out at either end: the largest k with P(U <
  * k) <= error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution.

@@ -15,7 +15,7 @@ const char *launch_exclusion_to_string(LaunchExclusion e)
             [LAUNCH_EXCLUSION_AGAIN] = "not the first start of its boot",
             [LAUNCH_EXCLUSION_UPGRADED] = "first start after an upgrade",
             [LAUNCH_EXCLUSION_OLD] = "enough newer starts",
-            [LAUNCH_EXCLUSION_ALONE] = "no other start with replay",
+            [LAUNCH_EXCLUSION_ALONE] = "no start with replay near it",
     };
 
     return (int)e < 0 || e >= _LAUNCH_EXCLUSION_MAX ? NULL : names[e];
@@ -112,13 +112,13 @@ static void count_starts(const Starts *s, LaunchBenefits *b)
 }
 
 /* Labels the comparable starts of an application that its effect does not count. `uses` has room
- * for all starts. */
-static void label_application(Starts *s, uint32_t application, EffectUse *uses, LaunchBenefits *b)
+ * for all starts. Returns 0 or -ENOMEM. */
+static int label_application(Starts *s, uint32_t application, EffectUse *uses, LaunchBenefits *b)
 {
     size_t k = 0;
 
     select_starts(s, application);
-    effect_find_uses(s->v, s->n, uses);
+    CHECK(effect_find_uses(s->v, s->n, uses));
     for (size_t i = 0; i < s->records->n; i++) {
         EffectUse use;
 
@@ -130,6 +130,7 @@ static void label_application(Starts *s, uint32_t application, EffectUse *uses, 
         b->exclusions[i] = use == EFFECT_OLD ? LAUNCH_EXCLUSION_OLD : LAUNCH_EXCLUSION_ALONE;
         b->items[application].benefit.n_left_out++;
     }
+    return 0;
 }
 
 static int label_starts(Starts *s, LaunchBenefits *b)
@@ -139,11 +140,11 @@ static int label_starts(Starts *s, LaunchBenefits *b)
     if (!uses)
         return -ENOMEM;
     select_starts(s, UINT32_MAX);
-    effect_find_uses(s->v, s->n, uses);
+    CHECK(effect_find_uses(s->v, s->n, uses));
     for (size_t i = 0; i < s->n; i++)
         b->all.n_left_out += uses[i] != EFFECT_COUNTED;
     for (uint32_t i = 0; i < b->n; i++)
-        label_application(s, i, uses, b);
+        CHECK(label_application(s, i, uses, b));
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 /* How often space is allocated to find fewer runs. */
@@ -112,11 +113,14 @@ int donor_make(int root_fd, uint64_t bytes, int *ret, ExtentList *extents)
 int move_extents(int fd, int donor_fd, uint64_t offset, uint64_t donor_offset, uint64_t length)
 {
     struct statvfs s;
+    struct stat st;
     uint64_t end;
 
-    if (fstatvfs(fd, &s) < 0)
+    if (fstatvfs(fd, &s) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    end = (offset + length) / s.f_bsize;
+    /* A part ends at the end of a page. If blocks are smaller than pages, that may be behind the
+     * last block of the file, where the kernel moves nothing. */
+    end = MIN((offset + length) / s.f_bsize, DIV_ROUND_UP((uint64_t)st.st_size, s.f_bsize));
     for (uint64_t at = offset / s.f_bsize; at < end;) {
         struct move_extent m = {
                 .donor_fd = (uint32_t)donor_fd,

@@ -26,6 +26,7 @@ typedef struct Sweep {
     const Pack *pack;
     ReplayOptions options;
     bool gate, hurry;
+    bool stopped;     /* memory is short, or the machine is hot: nothing more is read */
     usec_t deadline;  /* when the hold ends at the latest: hold_until() */
     HoldEnd hold_end; /* the reason to report if the hold ends then */
     usec_t end;       /* the time limit of the whole replay */
@@ -58,12 +59,17 @@ static bool check_temperature(Replay *replay)
 }
 
 /* Checks what is due at `now`. Sets the times of the next checks. */
-static void check_machine(Replay *replay, usec_t now, usec_t *memory_due, usec_t *thermal_due)
+static void check_machine(Sweep *s, Replay *replay, usec_t now, usec_t *memory_due,
+                          usec_t *thermal_due)
 {
-    if (now >= *memory_due)
-        *memory_due = check_memory(replay) ? USEC_INFINITY : now + MEMORY_USEC;
-    if (now >= *thermal_due)
-        *thermal_due = check_temperature(replay) ? USEC_INFINITY : now + THERMAL_USEC;
+    if (now >= *memory_due) {
+        s->stopped = s->stopped || check_memory(replay);
+        *memory_due = s->stopped ? USEC_INFINITY : now + MEMORY_USEC;
+    }
+    if (now >= *thermal_due) {
+        s->stopped = s->stopped || check_temperature(replay);
+        *thermal_due = s->stopped ? USEC_INFINITY : now + THERMAL_USEC;
+    }
 }
 
 /* The boot continues, so from here on the policy has the effect of `concurrent`. */
@@ -101,7 +107,7 @@ static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (s->gate && now >= s->deadline)
             end_hold(s, replay, report);
-        check_machine(replay, now, &memory_due, &thermal_due);
+        check_machine(s, replay, now, &memory_due, &thermal_due);
     }
     return true;
 }
@@ -174,7 +180,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
         r = replay_mounted(s, report);
         if (r > 0)
             marker_set(s->options.marker, is_complete(s));
-        if (r <= 0 || !watch->root || is_complete(s))
+        if (r <= 0 || s->stopped || !watch->root || is_complete(s))
             return MIN(r, 0);
         (void)report_save(report);
         notify_manager("STATUS=Waiting for filesystems that are not mounted yet");

@@ -38,9 +38,10 @@ typedef struct Drawn {
  * for example a boot that waited for a passphrase. */
 #define SCALE_MEDIANS 3.0
 
+/* Returns the time that the comparison uses. */
 static double seconds_of(const SessionRecord *s)
 {
-    return (double)s->ready_usec / USEC_PER_SEC;
+    return (double)session_compared_usec(s) / USEC_PER_SEC;
 }
 
 static int by_number(const void *a, const void *b)

@@ -54,9 +54,10 @@ struct LaunchThread {
     pthread_mutex_t lock; /* guards the next four members; never held during I/O */
     LaunchReport report;
     LaunchLog log;
-    bool left;       /* launch_thread_free() has given up: the thread frees *t */
-    bool ended;      /* the thread does not use *t any more */
-    atomic_bool off; /* launch_thread_switch() */
+    bool left;              /* launch_thread_free() has given up: the thread frees *t */
+    bool ended;             /* the thread does not use *t any more */
+    atomic_bool off;        /* launch_thread_switch() */
+    atomic_bool unrecorded; /* launch_thread_end_recording() */
     LaunchControls *controls;
     int stop_fd; /* eventfd */
     /* Used by the thread alone, once it runs */
@@ -259,7 +260,8 @@ static void launch(LaunchThread *t, uint32_t uid, uint32_t pid, const char *path
         return;
     }
     add_to(t, &t->report.n_starts, 1);
-    if (pack_is_control(&pack, t->boot_id)) {
+    if (pack_is_control(&pack, t->boot_id) &&
+        !atomic_load_explicit(&t->unrecorded, memory_order_relaxed)) {
         count = &t->report.n_control;
         note_control_user(t, uid);
         if (!is_reading(t))
@@ -509,6 +511,12 @@ LaunchThread *launch_thread_free(LaunchThread *t)
 void launch_thread_switch(LaunchThread *t, bool on)
 {
     atomic_store_explicit(&t->off, !on, memory_order_relaxed);
+}
+
+void launch_thread_end_recording(LaunchThread *t)
+{
+    if (t)
+        atomic_store_explicit(&t->unrecorded, true, memory_order_relaxed);
 }
 
 void launch_thread_report(LaunchThread *t, LaunchReport *ret)

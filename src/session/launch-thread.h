@@ -12,7 +12,8 @@
  *   resident are requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read. Until one
  *   has counted for an application, such starts are observed (launch-control.h): they show what the
- *   start needs of the set. Meanwhile the prefetch thread is held.
+ *   start needs of the set. Meanwhile the prefetch thread is held. When the recording of the
+ * session has ended, these sets are read, too.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
  *   reading is stopped.
@@ -59,6 +60,10 @@ typedef struct LaunchThread LaunchThread;
 /* Switches the replay of further starts on or off. It is on at first. What is being read is read to
  * its end. */
 void launch_thread_switch(LaunchThread *t, bool on);
+
+/* The session is not recorded any more, so nothing can be learned from a control start: from now on
+ * no start is one. NULL is allowed. */
+void launch_thread_end_recording(LaunchThread *t);
 
 /* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
  * them. Returns 0 or a negative errno, for example -EPERM if fanotify is not permitted. */

@@ -7,7 +7,8 @@
 #include <uthash.h>
 
 struct RefetchBackoff {
-    UT_hash_handle hh; /* hashed by path */
+    UT_hash_handle hh; /* hashed by path, in the order of `at` */
+    size_t bytes;      /* in the first entry: the length of all paths */
     usec_t at;         /* time of the last read that started a delay, or of the last listing */
     usec_t wait;
     RangeSet ranges; /* read since `at`; empty for a directory */
@@ -30,27 +31,65 @@ RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
     return NULL;
 }
 
-/* Adds a path. If REFETCH_PATHS_MAX paths are known, all of them are forgotten first. Returns NULL
- * if memory runs out. */
-static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now)
+/* Deletes a path that is in the table. */
+static void drop(RefetchBackoff **b, RefetchBackoff *x)
+{
+    size_t bytes = (*b)->bytes - strlen(x->path);
+
+    HASH_DEL(*b, x);
+    if (*b)
+        (*b)->bytes = bytes;
+    range_set_done(&x->ranges);
+    free(x);
+}
+
+/* Adds the entry at the end of the table. Returns it, or frees it and returns NULL if memory runs
+ * out. */
+static RefetchBackoff *append(RefetchBackoff **b, RefetchBackoff *x)
+{
+    size_t bytes = (*b ? (*b)->bytes : 0) + strlen(x->path);
+
+    HASH_ADD_STR(*b, path, x);
+    if (x->oom) {
+        range_set_done(&x->ranges);
+        free(x);
+        return NULL;
+    }
+    (*b)->bytes = bytes;
+    return x;
+}
+
+/* Begins a delay at `now`. The table is in the order of these times. Returns x, or NULL if memory
+ * runs out; x is then freed. */
+static RefetchBackoff *begin_delay(RefetchBackoff **b, RefetchBackoff *x, usec_t now)
+{
+    size_t bytes = (*b)->bytes - strlen(x->path);
+
+    HASH_DEL(*b, x);
+    if (*b)
+        (*b)->bytes = bytes;
+    x->at = now;
+    return append(b, x);
+}
+
+/* Adds a path. Returns NULL if there is no room, or if memory runs out. */
+static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now, usec_t wait)
 {
     size_t size = strlen(path) + 1;
     RefetchBackoff *x;
 
-    if (HASH_COUNT(*b) >= REFETCH_PATHS_MAX)
-        *b = refetch_backoff_free(*b);
+    while (*b && now >= (*b)->at + (*b)->wait &&
+           (HASH_COUNT(*b) >= REFETCH_PATHS_MAX || (*b)->bytes + size > REFETCH_BYTES_MAX))
+        drop(b, *b);
+    if (*b && (HASH_COUNT(*b) >= REFETCH_PATHS_MAX || (*b)->bytes + size > REFETCH_BYTES_MAX))
+        return NULL;
     x = calloc(1, sizeof(*x) + size);
     if (!x)
         return NULL;
     memcpy(x->path, path, size);
-    HASH_ADD_STR(*b, path, x);
-    if (x->oom) {
-        free(x);
-        return NULL;
-    }
     x->at = now;
-    x->wait = REFETCH_WAIT_MIN_USEC;
-    return x;
+    x->wait = wait;
+    return append(b, x);
 }
 
 int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now, RangeSet *missing)
@@ -79,7 +118,7 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
 
     HASH_FIND_STR(*b, path, x);
     if (!x)
-        x = add_path(b, path, now);
+        x = add_path(b, path, now, REFETCH_WAIT_MIN_USEC);
     if (!x)
         return -ENOMEM;
     r = range_set_intersect(&(RangeSet){&range, 1, 1}, &x->ranges, &lost);
@@ -93,8 +132,10 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
         bool soon = now < x->at + 4 * x->wait;
 
         x->wait = soon ? MIN(2 * x->wait, REFETCH_WAIT_MAX_USEC) : REFETCH_WAIT_MIN_USEC;
-        x->at = now;
         range_set_done(&x->ranges); /* the other ranges stay due until they are read, too */
+        x = begin_delay(b, x, now);
+        if (!x)
+            return -ENOMEM;
     }
     return range_set_insert(&x->ranges, range.offset, range.length);
 }
@@ -108,8 +149,8 @@ bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now,
     if (x && now < x->at + interval_usec)
         return false;
     if (x)
-        x->at = now;
+        (void)begin_delay(b, x, now);
     else
-        (void)add_path(b, path, now);
+        (void)add_path(b, path, now, interval_usec);
     return true;
 }

@@ -14,8 +14,11 @@
 
 #define REFETCH_WAIT_MIN_USEC (120 * USEC_PER_SEC)
 #define REFETCH_WAIT_MAX_USEC (3600 * USEC_PER_SEC)
-#define REFETCH_PATHS_MAX \
-    8192U /* paths that are remembered; if one more comes, all are forgotten */
+/* The paths that are remembered, more than the prefetch thread looks up in a pass, and the bytes of
+ * their names. If there is no room for a path, the paths are forgotten whose delay began first, if
+ * it has ended. If there is still no room, the path is not remembered. */
+#define REFETCH_PATHS_MAX 32768U
+#define REFETCH_BYTES_MAX (4U << 20)
 
 typedef struct RefetchBackoff RefetchBackoff; /* NULL is valid and empty */
 
@@ -26,11 +29,12 @@ int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now
                            RangeSet *missing);
 
 /* Notes that the range was read at `now`. Call it only for ranges that were read. Ranges that a
- * cancelled job did not read stay due. Returns 0 or -ENOMEM. */
+ * cancelled job did not read stay due. Returns 0, or -ENOMEM if memory runs out or there is no
+ * room. */
 int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range range);
 
 /* Returns true if the directory has not been listed within `interval_usec` before `now`, and notes
- * that it is listed now. If memory runs out, nothing is noted and the function returns true again
- * at the next call. */
+ * that it is listed now. If memory runs out or there is no room, nothing is noted and the function
+ * returns true again at the next call. */
 bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now,
                               usec_t interval_usec);

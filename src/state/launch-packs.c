@@ -75,7 +75,7 @@ int launch_pack_read_header(int state_fd, uint32_t uid, uint64_t hash, PackHeade
     char name[LAUNCH_PACK_NAME_MAX];
     int r = -ENOENT;
 
-    for (size_t i = 0; i < ELEMENTSOF(uids) && r == -ENOENT; i++)
+    for (size_t i = 0; i < ELEMENTSOF(uids) && (r == -ENOENT || r == -EBADMSG); i++)
         r = packs_read_header(state_fd, launch_pack_name(name, uids[i], hash), ret, NULL);
     return r;
 }
@@ -86,7 +86,7 @@ int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, 
     char name[LAUNCH_PACK_NAME_MAX];
     int r = -ENOENT;
 
-    for (size_t i = 0; i < ELEMENTSOF(uids) && r == -ENOENT; i++)
+    for (size_t i = 0; i < ELEMENTSOF(uids) && (r == -ENOENT || r == -EBADMSG); i++)
         r = packs_read(state_fd, launch_pack_name(name, uids[i], hash), ret_buf, ret, NULL);
     return r;
 }

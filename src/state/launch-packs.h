@@ -33,10 +33,11 @@ bool launch_pack_is_replayed(int state_fd, const char *name, PolicyReason *ret_r
  * packs. */
 bool launch_packs_are_replayed(int state_fd, PolicyReason *ret_off);
 
-/* Reads the header of the user's pack, or of everybody's if the user has none. Returns as
- * launch_pack_read() does. */
+/* Reads the header of the user's pack, or of everybody's if the user has none or a damaged one.
+ * Returns as launch_pack_read() does. */
 int launch_pack_read_header(int state_fd, uint32_t uid, uint64_t hash, PackHeader *ret);
 
-/* Reads and checks the user's pack, or everybody's if the user has none. *ret points into *ret_buf,
- * which the caller frees. Returns 0, -ENOENT (neither exists), or another negative errno. */
+/* Reads and checks the user's pack, or everybody's if the user has none or a damaged one. *ret
+ * points into *ret_buf, which the caller frees. Returns 0, -ENOENT (neither exists), or another
+ * negative errno. */
 int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret);

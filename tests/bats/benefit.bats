@@ -246,11 +246,11 @@ no_replay() {
     # A control session that nothing can be compared with, here one that was measured at once, has a label, too.
     boots 3 10 6 | sed 2d >"$HS_STATE/history.jsonl"
     run -0 hs history
-    [[ ${lines[2]} == *control*"no other session with replay" ]]
+    [[ ${lines[2]} == *control*"no session with replay near it" ]]
     run -0 hs status
     [[ $output == *"Boot: not enough sessions yet (0 with replay, 0 without; 8 and 2 are enough)"$'\n'"    Left out: 2; "* ]]
     run -0 hs explain --last-boot
-    [[ $output == *"Not compared because: no other session with replay"* ]]
+    [[ $output == *"Not compared because: no session with replay near it"* ]]
     refused 2 "the history has boots and logins" history --stage=session
     refused 2 "not a number" history --limit=x
 }

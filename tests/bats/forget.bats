@@ -29,6 +29,8 @@ recorded() {
     echo pack >"$HS_STATE/login@1000.pack"
     echo pack >"$HS_STATE/login@1001.pack"
     echo bad >"$HS_STATE/model.json.bad"
+    echo bad >"$HS_STATE/launches.jsonl.bad"
+    echo bad >"$HS_STATE/history.1.jsonl.bad"
     echo bad >"$HS_STATE/traces/20200101T000000-login.json.bad"
     echo mine >"$HS_STATE/notes"
 }
@@ -74,6 +76,7 @@ traces_of() { # uid
     [ "$(traces_of 1001)" -eq 0 ]
     [ "$(traces_of 1000)" -eq $((all - theirs)) ]
     [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # its user is unknown
+    [ ! -e "$HS_STATE/launches.jsonl.bad" ] && [ ! -e "$HS_STATE/history.1.jsonl.bad" ]
     jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
     jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
     ! zgrep -q pcmanfm-qt "$HS_STATE/model.json" || false # only this user has used this program

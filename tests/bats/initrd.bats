@@ -130,7 +130,7 @@ END
     install
     was_done <<END
 inst_binary $LIBEXEC/headstart-init
-inst_hook pre-pivot 10 /modules/headstart.sh
+inst_hook pre-pivot 60 /modules/headstart.sh
 inst_binary $LIBEXEC/headstart-init
 inst_simple $(grep -o '[^ ]*/headstart-record.service' "$HS_TMP/dracut-module-setup.sh" | head -n 1) /units/headstart-record.service
 ln_r /units/headstart-record.service /units/initrd.target.wants/headstart-record.service

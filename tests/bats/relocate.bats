@@ -13,10 +13,10 @@ setup() {
 }
 
 # planned [COMMAND…]: makes files in pieces of 16 KiB, runs the command, and plans a boot that reads
-# the files.
+# the files. The filesystem has blocks of 4096 bytes, or of HS_BLOCK.
 planned() {
     local i
-    hs_filesystem ext4 64 -m 0 -b 4096
+    hs_filesystem ext4 64 -m 0 -b "${HS_BLOCK:-4096}"
     mkdir -p "$HS_MNT/usr/lib" "$HS_MNT/usr/share"
     cp /bin/sleep "$HS_MNT/usr/running"
     # The only free space is in pieces.
@@ -77,6 +77,29 @@ pieces() {
     nothing_lost
     # The pack was planned again: replay finds every file, and its data lies in one stretch.
     hs replay --stage=boot --wait --force --json=short | jq -e '.skipped == {} or ([.skipped[]] | add // 0) == 0'
+}
+
+# Writes libb.so in eight pieces, of 160,840 bytes in all.
+write_libb_in_pieces() {
+    local i
+    rm "$HS_MNT/usr/lib/libb.so"
+    for ((i = 0; i < 8; i++)); do
+        head -c 20105 /dev/urandom >>"$HS_MNT/usr/lib/libb.so"
+        sync -f "$HS_MNT"
+        head -c 20000 /dev/urandom >>"$HS_MNT/between"
+        sync -f "$HS_MNT"
+    done
+    touch -d '10 days ago' "$HS_MNT/usr/lib/libb.so"
+}
+
+@test "relocate: a file that ends within a page, on a filesystem whose blocks are smaller than pages" {
+    HS_BLOCK=1024
+    planned write_libb_in_pieces
+    [ "$(pieces /usr/lib/libb.so)" -ge 3 ]
+    run -0 hs relocate --force --json=short
+    jq -e '(.filesystems[0] | .n_skipped == 0 and .moved_bytes > 0) and .skipped == []' <<<"$output"
+    [ "$(pieces /usr/lib/libb.so)" -eq 1 ]
+    nothing_lost
 }
 
 @test "relocate: without --force only disks that seek slowly are touched" {

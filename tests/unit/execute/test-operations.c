@@ -374,6 +374,14 @@ static void test_disks(void **state _unused_)
     facts[0].disk_offset = UINT64_MAX - 4096; /* invalid, but without overflow */
     expect_order(&p, facts, POLICY_IDLE, "m2 m3 m0 m1 d4 d5 d6 d0 d1 d2 d3 d7 o0 o1 o2 o3 o4 o5");
     facts[0].disk_offset = 0;
+    /* Where logical volumes lie on the disk is not known: one is read after the other. */
+    facts[0].mapped = facts[1].mapped = true;
+    expect_order(&p, facts, POLICY_IDLE, "m0 m1 m2 m3 d0 d1 d2 d4 d5 d6 d3 d7 o0 o1 o2 o3 o4 o5");
+    facts[0].mapped = false;
+    facts[0].disk_offset = 1500;
+    expect_order(&p, facts, POLICY_IDLE, "m0 m1 m2 m3 d0 d1 d2 d4 d5 d6 d3 d7 o0 o1 o2 o3 o4 o5");
+    facts[0].disk_offset = 0;
+    facts[1].mapped = false;
     facts[1].disk = 8;
     expect_order(&p, facts, POLICY_IDLE, "m0 m1 d0 d1 d2 d3 o0 o1 o2 | m2 m3 d4 d5 d6 d7 o3 o4 o5");
 }
@@ -652,7 +660,8 @@ static void test_appended(void **state _unused_)
 static void test_superblock(void **state _unused_)
 {
     static uint8_t head[SUPERBLOCK_READ_BYTES];
-    static const char *const types[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat"};
+    static const char *const types[] = {"ext2",  "ext3", "ext4",  "xfs",
+                                        "btrfs", "f2fs", "erofs", "vfat"};
     uint8_t uuid[16], expected[16];
 
     for (size_t i = 0; i < ELEMENTSOF(types); i++)
@@ -672,6 +681,11 @@ static void test_superblock(void **state _unused_)
     memcpy(head + 65536 + 0x40, "_BHRfS_M", 8);
     memcpy(head + 65536 + 0x20, expected, 16);
     assert_int_equal(superblock_uuid("btrfs", head, sizeof(head), uuid), 0);
+    assert_memory_equal(uuid, expected, 16);
+
+    memcpy(head + 1024, "\xe2\xe1\xf5\xe0", 4);
+    memcpy(head + 1024 + 0x30, expected, 16);
+    assert_int_equal(superblock_uuid("erofs", head, sizeof(head), uuid), 0);
     assert_memory_equal(uuid, expected, 16);
 
     /* blkid prints ABCD-1234 for the bytes 34 12 cd ab */

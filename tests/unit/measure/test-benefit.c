@@ -71,6 +71,9 @@ static void test_exclusions(void **state)
     strcpy(sessions[12].outcome, "done");
     sessions[17].usage.source = USAGE_PER_FILE;
     sessions[22].usage.source = USAGE_PER_PAGE;
+    /* In session 35 the user's pack was off, but that of all users was replayed. */
+    sessions[35].policy = POLICY_OFF;
+    sessions[35].usage.source = USAGE_PER_FILE;
     sessions_exclude(sessions, N, e);
     assert_int_equal(e[0], EXCLUSION_FIRST);
     for (size_t i = 0; i < ELEMENTSOF(map); i++)
@@ -85,6 +88,7 @@ static void test_exclusions(void **state)
     assert_int_equal(e[12], EXCLUSION_PARTLY_REPLAYED);
     assert_int_equal(e[17], EXCLUSION_PARTLY_REPLAYED);
     assert_int_equal(e[22], EXCLUSION_NONE);
+    assert_int_equal(e[35], EXCLUSION_PARTLY_REPLAYED);
     assert_int_equal(e[27], EXCLUSION_NONE);
     for (SessionExclusion x = 1; x < _SESSION_EXCLUSION_MAX; x++)
         assert_non_null(session_exclusion_to_string(x));
@@ -267,6 +271,21 @@ static void test_harm(void **state)
     assert_int_equal(benefit_control_interval(&b, 5, START + 8 * DAY), 2);
 }
 
+/* A machine that boots every ten days has nine sessions in the time of the verdict. */
+static void test_harm_with_few_boots(void **state)
+{
+    Benefit b;
+
+    fill(6.5, 5);
+    for (size_t i = 0; i < N; i++)
+        sessions[i].start_realtime_usec = START + i * 10 * DAY;
+    b = compute(N, START + N * 10 * DAY);
+    assert_int_equal(b.evidence.n_replayed + b.evidence.n_control, BENEFIT_VERDICT_SESSIONS);
+    assert_true(b.harmful);
+    b = compute(N, START + N * 10 * DAY + BENEFIT_VERDICT_USEC);
+    assert_false(b.harmful);
+}
+
 static void test_unknown(void **state)
 {
     Benefit b;
@@ -396,6 +415,7 @@ int main(void)
             cmocka_unit_test(test_gain),
             cmocka_unit_test(test_delay_by_headstart),
             cmocka_unit_test(test_harm),
+            cmocka_unit_test(test_harm_with_few_boots),
             cmocka_unit_test(test_unknown),
             cmocka_unit_test(test_blocks),
             cmocka_unit_test(test_exact_recording),

@@ -191,6 +191,38 @@ static void test_levels(void **state)
     assert_false(e.estimated);
 }
 
+/* Replay was off for a long time, and the machine changed. Sessions from before say nothing about
+ * replay. */
+static void test_distant_sessions(void **state)
+{
+    EffectSession v[62];
+    EffectUse uses[62];
+    Effect e;
+
+    for (size_t i = 0; i < 62; i++) {
+        bool replayed = i > 30 && i % 6 != 0;
+
+        v[i] = session((i < 20 ? 4 : 5) * (replayed ? 0.8 : 1), replayed, 0);
+    }
+    effect_find_uses(v, 62, uses);
+    assert_int_equal(uses[19], EFFECT_ALONE);
+    assert_int_equal(uses[20], EFFECT_COUNTED); /* ten others lie between it and session 31 */
+    assert_int_equal(effect_compute(v, 62, 0.05, &e), 0);
+    assert_int_equal(e.n_control, 16);
+    assert_near(e.saved_low, 0.2);
+    assert_near(e.saved_high, 0.2);
+    /* The same at the end. */
+    for (size_t i = 0; i < 31; i++) {
+        EffectSession swapped = v[i];
+
+        v[i] = v[61 - i];
+        v[61 - i] = swapped;
+    }
+    assert_int_equal(effect_compute(v, 62, 0.05, &e), 0);
+    assert_int_equal(e.n_control, 16);
+    assert_near(e.saved_high, 0.2);
+}
+
 static void test_bounded(void **state)
 {
     EffectSession v[1200];
@@ -212,7 +244,7 @@ int main(void)
             cmocka_unit_test(test_exact_factor),     cmocka_unit_test(test_known_interval),
             cmocka_unit_test(test_not_enough),       cmocka_unit_test(test_outliers),
             cmocka_unit_test(test_levels),           cmocka_unit_test(test_bounded),
-            cmocka_unit_test(test_first_session),
+            cmocka_unit_test(test_first_session),    cmocka_unit_test(test_distant_sessions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

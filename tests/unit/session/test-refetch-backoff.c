@@ -119,18 +119,40 @@ static void directories_by_time(void **state)
 
 static void memory_is_bounded(void **state)
 {
+    static char path[4000];
     RefetchBackoff *b = NULL;
-    char path[32];
+    char name[32];
 
+    /* More directories than the prefetch thread looks up in a pass: each is listed once in an
+     * interval. */
     for (unsigned i = 0; i < REFETCH_PATHS_MAX; i++) {
-        snprintf(path, sizeof(path), "/%u", i);
-        assert_int_equal(fetched(&b, path, S, 0, 1), 1);
+        snprintf(name, sizeof(name), "/%u", i);
+        assert_true(refetch_backoff_list_due(&b, name, S, 300 * S));
     }
-    assert_int_equal(fetched(&b, "/0", S, 0, 1), 0);
-    assert_int_equal(fetched(&b, "/one more", S, 0, 1), 1);
-    assert_int_equal(fetched(&b, "/0", S, 0, 1), 1); /* forgotten */
+    assert_false(refetch_backoff_list_due(&b, "/0", 20 * S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/9000", 20 * S, 300 * S));
+    /* There is no room for another one, which forgets none of them. */
+    assert_true(refetch_backoff_list_due(&b, "/one more", 20 * S, 300 * S));
+    assert_true(refetch_backoff_list_due(&b, "/one more", 21 * S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/0", 22 * S, 300 * S));
+    /* When the delays have ended, the oldest is forgotten. "/0" is listed again, so it is not the
+     * oldest. */
+    assert_true(refetch_backoff_list_due(&b, "/0", 400 * S, 300 * S));
+    assert_true(refetch_backoff_list_due(&b, "/one more", 400 * S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/one more", 401 * S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/0", 401 * S, 300 * S));
     b = refetch_backoff_free(b);
     assert_null(b);
+    /* Long names leave room for fewer paths. */
+    memset(path, 'x', sizeof(path) - 1);
+    for (unsigned i = 0; i < REFETCH_BYTES_MAX / sizeof(path) + 1; i++) {
+        snprintf(name, sizeof(name), "/%u", i);
+        memcpy(path, name, strlen(name));
+        path[sizeof(path) - 1] = 0;
+        assert_true(refetch_backoff_list_due(&b, path, S, 300 * S));
+    }
+    assert_true(refetch_backoff_list_due(&b, path, 2 * S, 300 * S));
+    b = refetch_backoff_free(b);
 }
 
 int main(void)
