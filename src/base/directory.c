@@ -80,15 +80,18 @@ static size_t parse_answer(const char *buf, size_t size, Entry *ret, size_t max)
     return n;
 }
 
-void directory_read_ahead(int fd, size_t n_lookups)
+void directory_read_ahead(int fd, size_t n_lookups, directory_access_t access, void *arg)
 {
     char buf[ANSWER_BYTES] __attribute__((aligned(8)));
     Entry entries[ANSWER_ENTRIES];
 
     for (uint64_t sum = 0; sum < ENTRIES_BYTES_MAX;) {
-        long size = syscall(SYS_getdents64, fd, buf, sizeof(buf));
+        long size;
         size_t n;
 
+        if (access && !access(arg))
+            return;
+        size = syscall(SYS_getdents64, fd, buf, sizeof(buf));
         if (size <= 0)
             return;
         sum += (uint64_t)size;
@@ -96,8 +99,11 @@ void directory_read_ahead(int fd, size_t n_lookups)
         if (n > 1)
             qsort(entries, n, sizeof(*entries), compare_entries);
         for (size_t i = 0; i < n; i++) {
-            int entry = open_beneath(fd, entries[i].name);
+            int entry;
 
+            if (access && !access(arg))
+                return;
+            entry = open_beneath(fd, entries[i].name);
             if (entry >= 0)
                 close(entry);
         }

@@ -24,8 +24,11 @@ int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
  * end, and if the directory cannot be read any further. */
 const struct dirent *directory_next(DIR *d);
 
+/* Is called before each access to the disk. Returns false to end the reading. */
+typedef bool (*directory_access_t)(void *arg);
+
 /* Reads a directory into memory: at most 64 MiB of its entries, and the inodes of the first
  * `n_lookups` entries. Each getdents(2) returns a group of entries. The entries of a group are
  * looked up in inode order. Enters no mount and follows no symlink. An error of getdents(2) ends
- * the reading. All errors are ignored. */
-void directory_read_ahead(int fd, size_t n_lookups);
+ * the reading. All errors are ignored. `access` may be NULL. */
+void directory_read_ahead(int fd, size_t n_lookups, directory_access_t access, void *arg);

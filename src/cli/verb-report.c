@@ -166,8 +166,10 @@ static int write_page(const Report *x, usec_t now, const char *output)
     int r;
 
     p.utc_offset_seconds = clock_utc_offset_sec(now);
-    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        p.kept_on[s] = benefits_is_kept_on(&x->benefits, s);
         p.timelines[s] = x->has_timeline[s] ? &x->timelines[s] : NULL;
+    }
     report_page(&m, &p);
     r = markup_finish(&m, &text, &size);
     if (r < 0)

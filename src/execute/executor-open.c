@@ -106,7 +106,7 @@ void execute_open(Worker *w, const Operation *op)
         fd = open_file(w, op->volume, f, keep || touch, &why);
     opened = fd >= 0;
     if (opened && touch) {
-        directory_read_ahead(fd, 0);
+        directory_read_ahead(fd, 0, NULL, NULL);
         close(TAKE_FD(fd));
     }
     lock(x);

@@ -55,6 +55,19 @@ static void count_one_machine(ModelStage *s)
         s->files[i].machines = one_machine(s->files[i].used);
 }
 
+/* Rounds the clock down to a day, within its generation, because it is the time of a single
+ * session. Drops the offset of the wall clock. */
+static void hide_last_session(Model *m)
+{
+    const usec_t day = 24 * USEC_PER_HOUR;
+    usec_t rounded = m->clock - m->clock % day;
+
+    while (rounded < m->clock && decayed_sum_generation(rounded, m->halflife_usec) < m->generation)
+        rounded += USEC_PER_HOUR;
+    m->clock = MIN(rounded, m->clock);
+    m->clock_offset_usec = 0;
+}
+
 int model_make_portable(const Model *m, Model **ret)
 {
     _cleanup_model_ Model *sum = model_new(m->halflife_usec);
@@ -88,6 +101,7 @@ int model_make_portable(const Model *m, Model **ret)
         return r;
     for (size_t i = 0; i < sum->n_stages; i++)
         count_one_machine(&sum->stages[i]);
+    hide_last_session(sum);
     *ret = TAKE_PTR(sum);
     return 0;
 }

@@ -20,6 +20,8 @@ typedef struct Hold {
     usec_t from;  /* when the boot began to wait; the deadline counts from here */
     usec_t start; /* when the replay started; the planned hold time counts from here */
     usec_t max;   /* the longest hold, whatever the pack requests: hold_limit() */
+    usec_t held;  /* how long headstart-init has held the same boot before; counts towards the
+                     deadline and the planned hold time */
 } Hold;
 
 /* Returns when the hold ends if the header of the pack is not known by then. */

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
+#include "base/rooted.h"
+#include "boot/early-delay.h"
 #include "config-paths.h"
 #include "execute/marker.h"
 #include "replay/control.h"
@@ -368,8 +370,20 @@ static int finish(const Arguments *a, Report *report)
     return 0;
 }
 
-/* Reads the time from which the boot waits, and the limit of the kernel command line. */
-static void set_hold(Hold *x)
+/* Returns how long headstart-init has held this boot, from the file beside the status file. */
+static usec_t read_early_hold(const char *status)
+{
+    const char *slash = status ? strrchr(status, '/') : NULL;
+    _cleanup_free_ char *dir = slash > status ? strndup(status, (size_t)(slash - status)) : NULL;
+    _cleanup_close_ int fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+    uint64_t usec;
+
+    return fd >= 0 && rooted_read_u64(fd, EARLY_DELAY_FILE, &usec) >= 0 ? usec : 0;
+}
+
+/* Reads the time from which the boot waits, and the limit of the kernel command line. A replay that
+ * headstart-init has not started continues the work of the replay that headstart-init started. */
+static void set_hold(const Arguments *a, Hold *x)
 {
     const char *begin = getenv(HOLD_BEGIN_VARIABLE);
     uint64_t from;
@@ -377,6 +391,8 @@ static void set_hold(Hold *x)
     x->max = hold_limit(AT_FDCWD);
     if (begin && parse_u64(begin, &from) >= 0 && from <= x->start && x->start - from <= HOLD_MAX)
         x->from = from;
+    else if (!begin)
+        x->held = read_early_hold(a->status);
 }
 
 /* Loads the pack. If that fails, saves a report that says so. */
@@ -418,7 +434,7 @@ static int run(Arguments *a)
         settled = true;
     }
     report_start(&report);
-    set_hold(&report.hold);
+    set_hold(a, &report.hold);
     r = load(a, &report, &p);
     if (r < 0)
         return r;

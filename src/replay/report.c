@@ -205,7 +205,7 @@ void report_hold_ended(Report *x, HoldEnd end)
     if (x->hold_end != HOLD_END_NONE)
         return;
     x->hold_end = end;
-    x->held_usec = clock_now(CLOCK_MONOTONIC) - x->hold.from;
+    x->held_usec = x->hold.held + clock_now(CLOCK_MONOTONIC) - x->hold.from;
 }
 
 /* Appends a name as a JSON string. Names are bytes and JSON is text: as everywhere in headstart,
@@ -295,8 +295,12 @@ EarlierReplay report_read_earlier(const char *status, const Pack *p)
              le64toh(p->header->checksum));
     if (!strstr(text, checksum))
         return EARLIER_REPLAY_NONE;
+    /* A replay that stopped because memory was short, and now waits for a mount, still says that it
+     * runs. One of the policy `metadata` reads no data. */
     if (strstr(text, "\"outcome\":\"running\""))
-        return EARLIER_REPLAY_RUNNING;
+        return strstr(text, "\"stopped\":") || strstr(text, "\"policy\":\"metadata\"")
+                       ? EARLIER_REPLAY_NONE
+                       : EARLIER_REPLAY_RUNNING;
     /* What was not mounted or not begun was not read. */
     if (!strstr(text, "\"outcome\":\"done\"") || strstr(text, "\"unmounted\":") ||
         strstr(text, "\"device\":") || strstr(text, "\"stopped\":"))

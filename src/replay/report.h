@@ -33,7 +33,8 @@ typedef struct Report {
     usec_t start_realtime, start_boottime, duration_usec;
     ReplayResult result;
     HoldEnd hold_end;
-    usec_t held_usec; /* how long the boot was held, from hold.from; 0 with HOLD_END_NONE */
+    usec_t held_usec; /* how long the boot was held, by headstart-init as well; 0 with HOLD_END_NONE
+                       */
 } Report;
 
 /* Sets the start times to now, and hold.from as well. A wait before this call therefore does not

@@ -54,12 +54,13 @@ void graph_arrange(Graph *g);
 
 /* All data of the page. The pointers are borrowed. */
 typedef struct ReportPage {
-    const char *version;     /* of headstart */
-    const char *machine;     /* one line on the machine, or NULL */
-    usec_t now;              /* wall clock */
-    long utc_offset_seconds; /* of local time */
-    const Benefit *benefits; /* by Stage */
-    const char *const *off;  /* by Stage: word of the reason why it is not replayed, or NULL */
+    const char *version;      /* of headstart */
+    const char *machine;      /* one line on the machine, or NULL */
+    usec_t now;               /* wall clock */
+    long utc_offset_seconds;  /* of local time */
+    const Benefit *benefits;  /* by Stage */
+    const char *const *off;   /* by Stage: word of the reason why it is not replayed, or NULL */
+    bool kept_on[_STAGE_MAX]; /* the stage is replayed although replay does harm */
     const SessionRecord *sessions; /* that the reader may see, oldest first */
     const SessionExclusion *exclusions;
     size_t n_sessions;

@@ -120,8 +120,8 @@ static void add_off(Markup *m, const ReportPage *p)
 /* Writes why no gain is shown. */
 static void add_no_gain(Markup *m, const ReportPage *p)
 {
-    bool boot_harmful = p->benefits[STAGE_BOOT].harmful;
-    bool login_harmful = p->benefits[STAGE_LOGIN].harmful;
+    bool boot_harmful = p->benefits[STAGE_BOOT].harmful && !p->kept_on[STAGE_BOOT];
+    bool login_harmful = p->benefits[STAGE_LOGIN].harmful && !p->kept_on[STAGE_LOGIN];
     bool boot_off = p->off[STAGE_BOOT] != NULL, login_off = p->off[STAGE_LOGIN] != NULL;
     bool idle = is_idle(p, STAGE_BOOT) && is_idle(p, STAGE_LOGIN) && (boot_off || login_off);
     bool measured = is_measured(p) && p->n_sessions > 0;
@@ -228,9 +228,9 @@ static void add_too_few(Markup *m, const Benefit *b, const char *stage, const ch
 }
 
 /* Writes the result of a comparison. `things` names what was timed, for example "sessions". `off`
- * says why there is no replay now; NULL: there is. */
+ * says why there is no replay now; NULL: there is. `kept_on`: there is, although it does harm. */
 static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things,
-                        const char *off)
+                        const char *off, bool kept_on)
 {
     const Effect *e = &b->effect;
     char text[32];
@@ -248,7 +248,8 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
         markup_text(m, ", not certain");
     markup_close(m);
     markup_open(m, "p");
-    markup_text(m, b->harmful          ? "Replay does harm and is off. "
+    markup_text(m, kept_on             ? "Replay does harm, and is still on. "
+                   : b->harmful        ? "Replay does harm and is off. "
                    : e->saved_high < 0 ? "Replay costs time. "
                                        : "");
     page_seconds(m, stage, "with", e->replayed_seconds);
@@ -274,13 +275,13 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage, const ch
 }
 
 static void add_benefit(Markup *m, const Benefit *b, const char *title, const char *stage,
-                        const char *things, const char *off)
+                        const char *things, const char *off, bool kept_on)
 {
     markup_open(m, "div");
     markup_element(m, "h3", NULL, "%s", title);
     if (b->effect.known)
         add_bars(m, &b->effect);
-    add_verdict(m, b, stage, things, off);
+    add_verdict(m, b, stage, things, off, kept_on);
     markup_close(m);
 }
 
@@ -300,10 +301,11 @@ static void add_benefits(Markup *m, const ReportPage *p)
         add_benefit(m, &p->benefits[s],
                     s == STAGE_LOGIN && p->benefits[s].automatic ? "Boot with automatic login"
                                                                  : stage_names[s],
-                    stage_words[s], "sessions", replay_off_to_text(s, p->off[s], off));
+                    stage_words[s], "sessions", replay_off_to_text(s, p->off[s], off),
+                    p->kept_on[s]);
     if (has_launches(p))
         add_benefit(m, &p->launches->all, "Starts of applications", "launch", "starts",
-                    replay_off_to_text(STAGE_SESSION, p->launches_off, off));
+                    replay_off_to_text(STAGE_SESSION, p->launches_off, off), false);
     markup_close(m);
     markup_element(
             m, "p", "note",

@@ -253,7 +253,21 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
                        p->extents.n);
 }
 
-static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *f)
+typedef struct Listing {
+    PrefetchState *s;
+    uint64_t dev;
+} Listing;
+
+/* Each entry may be a read of its own, and the disk may be busy. */
+static bool may_go_on(void *arg)
+{
+    const Listing *l = arg;
+
+    l->s->touch(l->s->arg, l->dev);
+    return !l->s->is_cancelled(l->s->arg);
+}
+
+static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *f, uint64_t dev)
 {
     _cleanup_close_ int fd = -EBADF;
 
@@ -263,7 +277,7 @@ static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *
     fd = fd_reopen_noatime(path_fd, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fd;
-    directory_read_ahead(fd, LOOKUPS_MAX);
+    directory_read_ahead(fd, LOOKUPS_MAX, may_go_on, &(Listing){s, dev});
     s->add_report(s->arg, &(PrefetchReport){.n_directories = 1});
     return 0;
 }
@@ -325,10 +339,12 @@ static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
     struct stat st;
+    uint64_t dev;
 
     if (f->kind == PREFETCH_METADATA)
         return examine_metadata(s, p, f);
-    s->touch(s->arg, mount_dirs_dev(&p->mounts, f->path));
+    dev = mount_dirs_dev(&p->mounts, f->path);
+    s->touch(s->arg, dev);
     fd = mount_dirs_open_path(&p->mounts, f->path, &st);
     if (fd < 0)
         return fd;
@@ -338,7 +354,7 @@ static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
         s->refuse(s->arg, f);
         return 0;
     }
-    return S_ISDIR(st.st_mode) ? examine_directory(s, fd, f) : examine_file(s, p, fd, &st, f);
+    return S_ISDIR(st.st_mode) ? examine_directory(s, fd, f, dev) : examine_file(s, p, fd, &st, f);
 }
 
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at)

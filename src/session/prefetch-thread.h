@@ -56,9 +56,9 @@ typedef struct PrefetchThread PrefetchThread;
  * negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
-/* A disk has hung when one access to it has taken this long. The idle priority alone may delay a
- * read for seconds. */
-#define PREFETCH_HANG_USEC (20 * USEC_PER_SEC)
+/* A disk has hung when one access to it has taken this long. mq-deadline alone delays a read of the
+ * idle priority for ten seconds on a busy disk, and opening a file may need several reads. */
+#define PREFETCH_HANG_USEC (60 * USEC_PER_SEC)
 #define PREFETCH_HUNG_MAX  8U
 
 /* Replaces the thread if it hangs in an access to a filesystem that is not on the disk of the root

@@ -194,8 +194,11 @@ static const char *add_verdict(const Benefit *b, char buf[static BENEFIT_TEXT_MA
 bool benefits_is_kept_on(const Benefits *all, Stage stage)
 {
     const Benefit *b = &all->stages[stage];
+    /* The boot pack contains an automatic login. */
+    Stage pack = b->automatic ? STAGE_BOOT : stage;
 
-    return b->harmful && !b->automatic && all->planned_intervals[stage] >= 0 && !all->off[stage];
+    /* A caller who may not read the packs sees why they are off. */
+    return b->harmful && all->planned_intervals[pack] != INTERVAL_UNPLANNED && !all->off[pack];
 }
 
 const char *benefits_to_text(const Benefits *all, Stage stage, char buf[static BENEFIT_TEXT_MAX])

@@ -80,7 +80,7 @@ static void check_harm(Checks *checks, const Benefits *b)
         if (benefits_is_kept_on(b, s))
             checks_add(
                     checks, "benefit", CHECK_PROBLEM, "it takes longer than without headstart",
-                    s == STAGE_BOOT
+                    s == STAGE_BOOT || b->stages[s].automatic
                             ? "remove BootPolicy= from the file that 'headstart config' names, then headstart plan"
                             : "remove LoginPolicy= from the file that 'headstart config' names, then headstart plan",
                     "replay makes each %s at least %.0f %% longer, and is still on",

@@ -427,6 +427,8 @@ planned() {
     [[ $output == *"remove BootPolicy= from the file that 'headstart config' names"* ]]
     run -0 hs status
     [[ $output == *", but is replayed"* ]]
+    run -0 hs report
+    [[ $output != *"switched its replay off"* && $output == *"Replay does harm, and is still on."* ]]
     [ "$(planned control_interval)" -eq 7 ]
     hs status --json=short | jq -e '.benefit | map(.control_interval) == [7, 7]'
 }

@@ -1369,5 +1369,13 @@ left_out() {
     # What a replay that has not ended reads is left out without samples.
     sed -i 's/"outcome":"done"/"outcome":"running"/' "$HS_TMP/run/replay-boot.json"
     run -0 replay "${own[@]}" --except="$HS_TMP/boot" "$HS_TMP/user"
-    replayed '.files == 2'
+    replayed '.files == 2' || return 1
+    # One that has given up, and one that reads no data, bring in nothing more.
+    sed 's/"skipped":{/&"stopped":2/' "$HS_TMP/run/replay-boot.json" >"$HS_TMP/run/stopped.json"
+    cp "$HS_TMP/run/stopped.json" "$HS_TMP/run/replay-boot.json"
+    run -0 replay "${own[@]}" --except="$HS_TMP/boot" "$HS_TMP/user"
+    replayed '.files == 3' || return 1
+    sed -i 's/"stopped":2//; s/"policy":"[a-z]*"/"policy":"metadata"/' "$HS_TMP/run/replay-boot.json"
+    run -0 replay "${own[@]}" --except="$HS_TMP/boot" "$HS_TMP/user"
+    replayed '.files == 3'
 }

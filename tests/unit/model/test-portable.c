@@ -66,9 +66,10 @@ static void users_become_one(void **state)
     } sessions[] = {{STAGE_LOGIN, 1000}, {STAGE_LOGIN, 1001}, {STAGE_BOOT, TRACE_NONE}};
 
     for (size_t i = 0; i < ELEMENTSOF(sessions); i++) {
-        Trace *t = session(sessions[i].stage, sessions[i].uid, T0, 0, "A>x=0-2 B>y=0-1", "0-4");
+        const usec_t at = T0 + 5 * USEC_PER_SEC;
+        Trace *t = session(sessions[i].stage, sessions[i].uid, at, 0, "A>x=0-2 B>y=0-1", "0-4");
 
-        assert_int_equal(model_learn(&m, t, T0), 0);
+        assert_int_equal(model_learn(&m, t, at), 0);
         trace_free(t);
     }
     assert_int_equal(model_make_portable(m, &portable), 0);
@@ -87,6 +88,10 @@ static void users_become_one(void **state)
     }
     assert_int_equal(model_find_file(portable, "/f/x"), MODEL_NONE);
     assert_int_not_equal(model_find_file(portable, "/bin/A"), MODEL_NONE);
+    /* Nobody sees when the last session was. */
+    assert_int_equal(portable->clock % USEC_PER_HOUR, 0);
+    assert_in_range(m->clock - portable->clock, 1, 24 * USEC_PER_HOUR - 1);
+    assert_int_equal(decayed_sum_generation(portable->clock, H), portable->generation);
     /* The original model is unchanged. */
     assert_int_equal(m->n_stages, 3);
     assert_int_not_equal(model_find_file(m, "/f/x"), MODEL_NONE);

@@ -32,6 +32,21 @@ static void the_deadline_counts_from_the_begin_of_the_wait(void **state)
     assert_int_equal(end, HOLD_END_DEADLINE);
 }
 
+static void an_earlier_hold_counts(void **state)
+{
+    Hold x = {.from = 1000, .start = 1000, .max = HOLD_MAX, .held = 180000};
+    PackHeader h = header_of(300000, 0);
+    HoldEnd end;
+
+    (void)state;
+    assert_int_equal(hold_until(&x, &h, POLICY_GATE, &end), 121000);
+    h = header_of(300000, 200000);
+    assert_int_equal(hold_until(&x, &h, POLICY_GATE, &end), 21000);
+    assert_int_equal(end, HOLD_END_PLANNED);
+    x.held = 300001;
+    assert_int_equal(hold_until(&x, &h, POLICY_GATE, &end), 1000);
+}
+
 static void every_hold_is_bounded(void **state)
 {
     Hold x = {.from = 1000, .start = 1000, .max = HOLD_MAX};
@@ -65,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_deadline_counts_from_the_begin_of_the_wait),
+            cmocka_unit_test(an_earlier_hold_counts),
             cmocka_unit_test(every_hold_is_bounded),
             cmocka_unit_test(only_gate_holds),
     };
