@@ -115,7 +115,7 @@ static double median(double *v, size_t n)
 
 typedef struct Observation {
     double log_seconds;
-    double rest; /* log_seconds without the level */
+    double rest;  /* log_seconds without the level */
     size_t index; /* of its EffectSession */
     uint32_t group;
     bool replayed, has_level;
