@@ -13,7 +13,7 @@
  * - pack_is_control() chooses some boots in which the set of an application is not read. Until one
  *   has counted for an application, such starts are observed (launch-control.h): they show what the
  *   start needs of the set. Meanwhile the prefetch thread is held. When the recording of the
- * session has ended, these sets are read, too.
+ *   session has ended, these sets are read, too.
  * - No set is read when memory is short (launch_fits()). While sets are read, the memory pressure
  *   and the temperature are checked every LAUNCH_PRESSURE_USEC; if one of them is too high, all
  *   reading is stopped.

@@ -31,16 +31,26 @@ RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
     return NULL;
 }
 
-/* Deletes a path that is in the table. */
-static void drop(RefetchBackoff **b, RefetchBackoff *x)
+/* Takes an entry out of the table. */
+static void take_out(RefetchBackoff **b, RefetchBackoff *x)
 {
     size_t bytes = (*b)->bytes - strlen(x->path);
 
     HASH_DEL(*b, x);
     if (*b)
         (*b)->bytes = bytes;
+}
+
+static void drop(RefetchBackoff **b, RefetchBackoff *x)
+{
+    take_out(b, x);
     range_set_done(&x->ranges);
     free(x);
+}
+
+static bool is_full(const RefetchBackoff *b, size_t size)
+{
+    return b && (HASH_COUNT(b) >= REFETCH_PATHS_MAX || b->bytes + size > REFETCH_BYTES_MAX);
 }
 
 /* Adds the entry at the end of the table. Returns it, or frees it and returns NULL if memory runs
@@ -63,11 +73,7 @@ static RefetchBackoff *append(RefetchBackoff **b, RefetchBackoff *x)
  * runs out; x is then freed. */
 static RefetchBackoff *begin_delay(RefetchBackoff **b, RefetchBackoff *x, usec_t now)
 {
-    size_t bytes = (*b)->bytes - strlen(x->path);
-
-    HASH_DEL(*b, x);
-    if (*b)
-        (*b)->bytes = bytes;
+    take_out(b, x);
     x->at = now;
     return append(b, x);
 }
@@ -78,10 +84,9 @@ static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now
     size_t size = strlen(path) + 1;
     RefetchBackoff *x;
 
-    while (*b && now >= (*b)->at + (*b)->wait &&
-           (HASH_COUNT(*b) >= REFETCH_PATHS_MAX || (*b)->bytes + size > REFETCH_BYTES_MAX))
+    while (is_full(*b, size) && now >= (*b)->at + (*b)->wait)
         drop(b, *b);
-    if (*b && (HASH_COUNT(*b) >= REFETCH_PATHS_MAX || (*b)->bytes + size > REFETCH_BYTES_MAX))
+    if (is_full(*b, size))
         return NULL;
     x = calloc(1, sizeof(*x) + size);
     if (!x)

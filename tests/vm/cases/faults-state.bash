@@ -2,6 +2,7 @@
 # image: d13-ext4
 # boots: 7
 # append-2: headstart=0
+# ci: yes
 boot_1() {
     a_boot_is_recorded
 }
