@@ -7,9 +7,11 @@
 #include "state/idle-boot.h"
 #include "state/packs.h"
 #include "state/rerecord.h"
+#include "volume/mount-table.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,8 +34,41 @@ static int open_directory(int system_fd, bool create)
     return fd < 0 ? fd : rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
 }
 
-/* Returns true if early boot cannot see the state directory. */
-static bool is_apart(int system_fd, int state_fd)
+/* Returns the path within its filesystem of a path below the mount point `target`, in memory that
+ * the caller frees. */
+static char *path_in_filesystem(const Mount *m, const char *target, const char *path)
+{
+    char *ret;
+
+    return asprintf(&ret, "%s%s", strcmp(m->root, "/") == 0 ? "" : m->root,
+                    strcmp(target, "/") == 0 ? path : path + strlen(target)) < 0
+                   ? NULL
+                   : ret;
+}
+
+/* Returns true if another directory of the root's filesystem is mounted above the state directory,
+ * as OSTree does with /var. The sandbox of a unit mounts the state directory over itself, which
+ * changes nothing. */
+static bool is_bind_mounted(int system_fd, const char *state)
+{
+    _cleanup_mount_table_ MountTable table = {0};
+    _cleanup_free_ char *early = NULL, *now = NULL;
+    const Mount *root, *mount;
+
+    if (mount_table_read(system_fd, &table) < 0)
+        return false;
+    root = mount_table_root(&table);
+    mount = mount_table_find(&table, state);
+    if (!root || !mount)
+        return false;
+    early = path_in_filesystem(root, "/", state);
+    now = path_in_filesystem(mount, mount->target, state);
+    return early && now && strcmp(early, now) != 0;
+}
+
+/* Returns true if early boot cannot see the state directory: it is not on the filesystem of the
+ * root, or only a later mount makes it visible. */
+static bool is_apart(int system_fd, const char *state, int state_fd)
 {
     int root = rooted_open(system_fd, "/", O_PATH | O_DIRECTORY);
     struct stat r, s;
@@ -41,7 +76,8 @@ static bool is_apart(int system_fd, int state_fd)
 
     if (root < 0)
         return false;
-    apart = fstat(root, &r) >= 0 && fstat(state_fd, &s) >= 0 && r.st_dev != s.st_dev;
+    apart = fstat(root, &r) >= 0 && fstat(state_fd, &s) >= 0 &&
+            (r.st_dev != s.st_dev || is_bind_mounted(system_fd, state));
     close(root);
     return apart;
 }
@@ -108,7 +144,7 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
         return 0;
     /* Early boot cannot see the request to record the next boot without replay, so there are no
      * copies while the request exists. */
-    wanted = bytes && is_apart(system_fd, state_fd) &&
+    wanted = bytes && is_apart(system_fd, state, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     idle = wanted && faccessat(state_fd, STATE_IDLE_BOOT, F_OK, 0) >= 0;
     fd = open_directory(system_fd, wanted);

@@ -3,8 +3,8 @@
 
 /* /etc/headstart/boot.pack, boot-idle and last-control: copies of STATE/boot.pack, STATE/boot-idle
  * (state/idle-boot.h) and STATE/last-control (boot/last-control.h) for early boot. They exist only
- * if the state directory is on a filesystem (/var) that is mounted later than the root filesystem.
- */
+ * if the state directory is below a mount point (/var) that is mounted later than the root
+ * filesystem. */
 
 #include <stddef.h>
 

@@ -309,6 +309,38 @@ metadata() {
     [ -z "$(ls -A "$root/etc/headstart")" ]
 }
 
+# bind_mounted ROOT WHERE: writes a mount table in which the root filesystem shows its directory /deploy as /, and its
+# directory ROOT at WHERE.
+bind_mounted() {
+    printf '%s\n' "1 0 8:1 /deploy / rw - ext4 /dev/sda1 rw" "2 1 8:1 $1 $2 rw - ext4 /dev/sda1 rw" \
+        >"$HEADSTART_SYSTEM_ROOT/proc/self/mountinfo"
+}
+
+@test "a copy of the boot pack for early boot, if a directory of the root's filesystem is mounted over /var" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/boot.pack
+    mkdir -p "$root/etc" "$root/proc/self"
+    export HEADSTART_SYSTEM_ROOT=$root
+    # The sandbox of a unit mounts the state directory over itself.
+    bind_mounted "/deploy$HS_STATE" "$HS_STATE"
+    learned /bin/app /data/a
+    [ -s "$HS_STATE/boot.pack" ]
+    [ ! -e "$copy" ]
+    # As OSTree mounts /var
+    bind_mounted /var "${HS_STATE%/*}"
+    hs plan --quiet
+    cmp "$HS_STATE/boot.pack" "$copy"
+    # The sandbox is mounted below that.
+    bind_mounted "/var/${HS_STATE##*/}" "$HS_STATE"
+    hs plan --quiet
+    [ -e "$copy" ]
+    bind_mounted "/deploy$HS_STATE" "$HS_STATE"
+    hs plan --quiet
+    [ ! -e "$copy" ]
+}
+
 @test "a copy of last-control for early boot is removed with it, and with the copy of the pack" {
     hs_filesystem ext4 64
     new /bin/app
