@@ -308,7 +308,9 @@ static int read_applications(UserHistory *h, uint64_t n_names, JsonColumn from)
     return 0;
 }
 
-static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row)
+/* Reads a pair. Rows rise, so that each neighbour follows those that its application has; `last`
+ * are the numbers of the row before. */
+static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row, uint64_t last[static 2])
 {
     DecayedSum *sums[CHAINS_PAIR_SUMS];
     uint64_t number[2], co_occurrences;
@@ -326,9 +328,10 @@ static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row)
             return -EBADMSG;
     }
     if (json_next_u64(&row, UINT32_MAX, &co_occurrences) < 0 || number[0] >= number[1] ||
-        co_occurrences == 0 || user_history_find_neighbour(h, x[0], x[1]) ||
-        n != (co_occurrences == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
+        number[0] < last[0] || (number[0] == last[0] && number[1] <= last[1]) ||
+        co_occurrences == 0 || n != (co_occurrences == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
         return -EBADMSG;
+    memcpy(last, number, sizeof(number));
     if (co_occurrences == 1)
         return user_history_add_neighbours(h, x[0], x[1]);
     r = user_history_add_pair(h, x[0], x[1], &p);
@@ -343,6 +346,8 @@ static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row)
 
 static int read_pairs(UserHistory *h, uint64_t n_names, JsonColumn from)
 {
+    uint64_t last[2] = {0};
+
     if (from.n > CHAINS_PAIRS_MAX)
         return -E2BIG;
     while (from.n > 0) {
@@ -350,7 +355,7 @@ static int read_pairs(UserHistory *h, uint64_t n_names, JsonColumn from)
         int r = json_next_column(&from, 3 + 2 * CHAINS_PAIR_SUMS, &row);
 
         if (r >= 0)
-            r = read_pair(h, n_names, row);
+            r = read_pair(h, n_names, row, last);
         if (r < 0)
             return r;
     }

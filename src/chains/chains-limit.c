@@ -116,12 +116,15 @@ static int rank_pairs(const Chains *c, const UserHistory *h, Ranked **ret, size_
     return 0;
 }
 
-static void remove_neighbour(ChainsApplication *x, uint32_t other)
+/* The `pair` of a neighbour that remove_neighbours() removes */
+#define PAIR_REMOVED (CHAINS_NONE - 1)
+
+static void remove_neighbours(ChainsApplication *x)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < x->n_neighbours; i++)
-        if (x->neighbours[i].other != other)
+        if (x->neighbours[i].pair != PAIR_REMOVED)
             x->neighbours[n++] = x->neighbours[i];
     x->n_neighbours = n;
 }
@@ -144,10 +147,12 @@ static int limit_pairs(const Chains *c, UserHistory *h, size_t room, bool *chang
             clear_pair(&h->pairs[b->pair]);
             continue;
         }
-        remove_neighbour(&h->applications[ranked[i].a], ranked[i].b);
-        remove_neighbour(&h->applications[ranked[i].b], ranked[i].a);
+        b->pair = PAIR_REMOVED;
+        user_history_find_neighbour(h, ranked[i].b, ranked[i].a)->pair = PAIR_REMOVED;
         h->n_co_occurring--;
     }
+    for (uint32_t a = 0; a < h->n_applications; a++)
+        remove_neighbours(&h->applications[a]);
     *changed = true;
     return 0;
 }

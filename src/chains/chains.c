@@ -382,6 +382,7 @@ int chains_follow(Chains *c)
     s->active = true;
     s->n_learned = 0;
     s->n_starts = 0;
+    s->n_latest = 0;
     s->begin_realtime_msec = c->realtime / USEC_PER_MSEC;
     s->begin = s->last_since = c->now;
     s->last = CHAINS_NONE;
@@ -553,6 +554,9 @@ int chains_start(Chains *c, uint32_t id)
     }
     s->last = id;
     s->last_since = c->now;
+    memmove(s->latest + 1, s->latest, (CHAINS_LATEST - 1) * sizeof(*s->latest));
+    s->latest[0] = id;
+    s->n_latest = MIN(s->n_latest + 1, (size_t)CHAINS_LATEST);
     remember_start(s, id, c->now);
     return 1;
 }

@@ -48,6 +48,9 @@ typedef struct EventTime {
     usec_t at, realtime;
 } EventTime;
 
+/* The starts before the next one from which it is predicted. */
+#define CHAINS_LATEST 3
+
 /* State of an application in the present session. */
 typedef struct SessionApplication {
     usec_t since;       /* start of its run */
@@ -78,6 +81,8 @@ typedef struct ChainsSession {
     LoggedStart *starts; /* of the session so far, at most SESSION_LOG_STARTS_MAX; `application` is
                             an id here */
     size_t n_starts, allocated_starts;
+    uint32_t latest[CHAINS_LATEST]; /* ids of the last starts, the last one first; of all starts */
+    size_t n_latest;
     ChainsRecent recent[CHAINS_RECENT_MAX];
     size_t n_recent;
 } ChainsSession;

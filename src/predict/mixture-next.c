@@ -154,7 +154,7 @@ static int set_situation(Mixture *m)
     const ChainsSession *s = &c->session;
     const UserHistory *h =
             mixture_is_stranger(m) || m->user->log.n == 0 ? c->histories[0] : m->user;
-    size_t n_starts = s->active ? s->n_starts : 0;
+    size_t n_starts = s->active ? s->n_starts : 0, n_latest = s->active ? s->n_latest : 0;
     LoggedSession present = {.begin_msec = s->begin_realtime_msec};
     int r = grow_array(&m->present, &m->allocated_present, n_starts + 1, sizeof(*m->present));
 
@@ -194,10 +194,9 @@ static int set_situation(Mixture *m)
     m->situation.present = present;
     /* CHAINS_NONE equals SEQUENCE_NONE: an unknown application has no successors in the log. */
     for (size_t i = 0; i < ELEMENTSOF(m->situation.before); i++)
-        m->situation.before[i] =
-                i < n_starts    ? user_history_find(h, s->starts[n_starts - 1 - i].application)
-                : i == n_starts ? CHAINS_BEGIN
-                                : SEQUENCE_NONE;
+        m->situation.before[i] = i < n_latest    ? user_history_find(h, s->latest[i])
+                                 : i == n_latest ? CHAINS_BEGIN
+                                                 : SEQUENCE_NONE;
     return 0;
 }
 

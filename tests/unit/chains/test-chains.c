@@ -721,6 +721,32 @@ static void test_bad_numbers(void **state)
     }
 }
 
+/* Pairs of neighbours that do not rise are refused, so that reading them takes little time. */
+static void test_order_of_pairs(void **state)
+{
+    static const char *const pairs[] = {"[1,2,1],[1,3,1],[2,3,1]", "[1,3,1],[1,2,1]",
+                                        "[1,2,1],[1,2,1]", "[2,3,1],[1,2,1]"};
+    _cleanup_chains_ Chains *c = random_chains(1, 10 * USEC_PER_HOUR);
+    char *text, *at, *end;
+
+    assert_int_equal(chains_to_json(c, &text), 0);
+    at = strstr(text, "\"pairs\":[") + strlen("\"pairs\":[");
+    end = strstr(at, "],\"log\"");
+    assert_non_null(end);
+    for (size_t i = 0; i < ELEMENTSOF(pairs); i++) {
+        Chains *back = NULL;
+        char *edited;
+        int r;
+
+        assert_true(asprintf(&edited, "%.*s%s%s", (int)(at - text), text, pairs[i], end) > 0);
+        r = chains_from_json(edited, strlen(edited), &back);
+        assert_int_equal(r, i == 0 ? 0 : -EBADMSG);
+        chains_free(back);
+        free(edited);
+    }
+    free(text);
+}
+
 static void test_errors(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(1, 10 * USEC_PER_HOUR),
@@ -759,6 +785,7 @@ int main(void)
             cmocka_unit_test(test_a_large_fleet),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
+            cmocka_unit_test(test_order_of_pairs),
             cmocka_unit_test(test_errors),
     };
 

@@ -3,7 +3,7 @@
 /* Tests the predictor of the product: its predictions by user and by horizon.
  * tests/unit/evaluate/test-evaluate-markov.c tests its calibration. */
 
-#include "predict/mixture.h"
+#include "predict/mixture-internal.h"
 #include "util/chains-util.h"
 
 #include <math.h>
@@ -96,6 +96,29 @@ static void what_follows_is_predicted(void **state)
     assert_true(after > 5 * before);
     assert_true(after > 0.4 && after < 0.9);               /* the rate of 1 a minute gives 0.63 */
     assert_near(guess_within(m, at + 20, 'A', 60 * S), 0); /* it runs */
+}
+
+/* The log of a session has a limit. After it, the next start still follows the latest ones. */
+static void the_latest_starts_precede_the_next(void **state)
+{
+    _cleanup_mixture_ Mixture *m = make();
+    unsigned at = 100;
+
+    train_pair(m, 1000, &at, 'A', 'B');
+    begin(m, at, 1000);
+    (void)guess_within(m, at + 1, 'B', 60 * S);
+    assert_int_equal(m->situation.before[0], CHAINS_BEGIN);
+    assert_int_equal(m->situation.before[1], SEQUENCE_NONE);
+    for (unsigned i = 0; i < SESSION_LOG_STARTS_MAX + 10; i++) {
+        start(m, at += 2, 'C');
+        stop(m, at + 1, 'C');
+    }
+    start(m, at + 10, 'A');
+    start(m, at + 20, 'B');
+    (void)guess_within(m, at + 21, 'C', 60 * S);
+    assert_int_equal(m->situation.before[0], user_history_find(m->logged, 'B' - 'A'));
+    assert_int_equal(m->situation.before[1], user_history_find(m->logged, 'A' - 'A'));
+    assert_int_equal(m->situation.before[2], user_history_find(m->logged, 'C' - 'A'));
 }
 
 /* Returns the probability of the application at the beginning of a session of the user. */
@@ -311,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_follows_is_predicted),
+            cmocka_unit_test(the_latest_starts_precede_the_next),
             cmocka_unit_test(users_are_told_apart),
             cmocka_unit_test(following_is_not_learning),
             cmocka_unit_test(horizons),
