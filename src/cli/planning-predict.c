@@ -54,7 +54,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
         *ret_observed_until = observed_until(p, stage, uid);
         if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
             return r;
-        prediction_free(*ret);
+        *ret = prediction_free(*ret);
     }
     *ret_learned_until = *ret_observed_until = clock_now(CLOCK_REALTIME);
     return model_predict_stage(p->shipped, stage, uid, ret);

@@ -21,7 +21,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* The largest number of extents of all files together. They take 24 MB. */
+/* The largest number of extents of all files together. They take 32 MB. */
 #define EXTENTS_MAX ((size_t)1000000)
 
 /* (device, inode) -> located file */

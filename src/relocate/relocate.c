@@ -316,7 +316,7 @@ static int estimate(Relocate *x, uint64_t place)
 {
     _cleanup_placed_range_list_ PlacedRangeList l = {0};
     const PlacedRange run = {.length = x->bytes};
-    const Extent extent = {0, place, x->bytes};
+    const Extent extent = {.physical = place, .length = x->bytes};
     int r = 0;
 
     if (x->bytes > 0)

@@ -61,11 +61,13 @@ static int read_all(int fd, size_t max, uint32_t placeless, ExtentList *ret)
             r = grow_array(&ret->extents, &ret->allocated, ret->n + 1, sizeof(Extent));
             if (r < 0)
                 return r;
-            ret->extents[ret->n++] = (Extent){
+            ret->extents[ret->n] = (Extent){
                     .logical = e->fe_logical,
                     .physical = e->fe_physical,
                     .length = e->fe_length,
             };
+            ret->extents[ret->n].run = extent_run(ret->extents, ret->n);
+            ret->n++;
         }
         if (last || start >= FIEMAP_MAX_OFFSET)
             return 0;

@@ -9,6 +9,8 @@ typedef struct Extent {
     uint64_t logical;  /* bytes in the file */
     uint64_t physical; /* bytes on the device (btrfs: in its logical space) */
     uint64_t length;   /* bytes */
+    uint32_t run; /* index of the first extent of the stretch without gaps, in the file and on the
+                     device, to which this one belongs: filesystems split long stretches */
 } Extent;
 
 typedef struct ExtentList {
@@ -21,8 +23,17 @@ typedef struct ExtentList {
 void extent_list_done(ExtentList *l);
 #define _cleanup_extent_list_ _cleanup_(extent_list_done)
 
-/* The maximum number of extents that are kept of one file. They take 2.4 MB. */
+/* The maximum number of extents that are kept of one file. They take 3.2 MB. */
 #define EXTENTS_PER_FILE_MAX 100000U
+
+/* Returns the run of extent i. The runs of the extents before it are set. */
+static inline uint32_t extent_run(const Extent *extents, size_t i)
+{
+    return i > 0 && extents[i - 1].logical + extents[i - 1].length == extents[i].logical &&
+                           extents[i - 1].physical + extents[i - 1].length == extents[i].physical
+                   ? extents[i - 1].run
+                   : (uint32_t)i;
+}
 
 /* Reads all extents of the file up to FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is
  * written. Extents that cannot be read from the device (inline, delayed, unwritten, unknown, not

@@ -32,16 +32,6 @@ static int append(PlacedRangeList *l, const PlacedRange *range, uint64_t start, 
     return 0;
 }
 
-/* Returns the index of the first extent of the contiguous stretch to which extent i belongs.
- * Filesystems split long stretches into several extents. */
-static size_t run_of(const Extent *extents, size_t i)
-{
-    while (i > 0 && extents[i - 1].logical + extents[i - 1].length == extents[i].logical &&
-           extents[i - 1].physical + extents[i - 1].length == extents[i].physical)
-        i--;
-    return i;
-}
-
 /* Returns the index of the first extent that ends after the offset, or `n` if there is none. */
 static size_t first_after(const Extent *extents, size_t n, uint64_t offset)
 {
@@ -78,8 +68,7 @@ int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t pag
             r = append(l, range, start, from, PHYSICAL_UNKNOWN, 0);
         if (r >= 0)
             r = append(l, range, from, to,
-                       e->physical + (from > e->logical ? from - e->logical : 0),
-                       run_of(extents, i));
+                       e->physical + (from > e->logical ? from - e->logical : 0), e->run);
         start = to; /* so that no page is appended twice if blocks are smaller than pages */
     }
     return r >= 0 && keep ? append(l, range, start, end, PHYSICAL_UNKNOWN, 0) : r;

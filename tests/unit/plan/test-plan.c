@@ -112,8 +112,32 @@ static int add_map(PlacedRangeList *l, uint32_t file, const PredictedRange *map,
             .length = map->length,
             .probability = map->probability,
     };
+    _cleanup_free_ Extent *numbered = malloc((n + 1) * sizeof(Extent));
 
-    return placed_ranges_add(l, &r, PAGE, extents, n, PLACED_HOLES_DROP);
+    assert_non_null(numbered);
+    for (size_t i = 0; i < n; i++) {
+        numbered[i] = extents[i];
+        numbered[i].run = extent_run(numbered, i);
+    }
+    return placed_ranges_add(l, &r, PAGE, numbered, n, PLACED_HOLES_DROP);
+}
+
+/* A run ends at a gap in the file or on the device. */
+static void runs_of_extents(void **state)
+{
+    Extent e[] = {{.logical = 0, .physical = 8 * PAGE, .length = PAGE},
+                  {.logical = PAGE, .physical = 9 * PAGE, .length = 2 * PAGE},
+                  {.logical = 3 * PAGE, .physical = 11 * PAGE, .length = PAGE},
+                  {.logical = 5 * PAGE, .physical = 12 * PAGE, .length = PAGE},
+                  {.logical = 6 * PAGE, .physical = 14 * PAGE, .length = PAGE},
+                  {.logical = 7 * PAGE, .physical = 15 * PAGE, .length = PAGE}};
+    const uint32_t expected[] = {0, 0, 0, 3, 4, 4};
+
+    (void)state;
+    for (size_t i = 0; i < ELEMENTSOF(e); i++) {
+        e[i].run = extent_run(e, i);
+        assert_int_equal(e[i].run, expected[i]);
+    }
 }
 
 /* For every map of a small file and every layout of its pages in extents, the placed ranges cover
@@ -689,6 +713,7 @@ static void nothing_makes_an_empty_pack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(runs_of_extents),
             cmocka_unit_test(costs_by_hand),
             cmocka_unit_test(a_window_is_cut_from_the_end),
             cmocka_unit_test(break_even_is_where_both_ways_cost_the_same),
