@@ -2,6 +2,7 @@
 
 /* headstart export: writes the part of STATE/model.json that is valid on other machines. */
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/models.h"
@@ -42,7 +43,9 @@ static int export(const Context *c, const char *output, int prune)
                          r == -ENOENT ? "nothing was learned yet (headstart learn)"
                          : error      ? error
                                       : error_text(r));
-    r = model_make_portable(m, &portable);
+    r = model_settle_clock(&m, clock_now(CLOCK_REALTIME));
+    if (r >= 0)
+        r = model_make_portable(m, &portable);
     if (r >= 0 && prune > 0)
         r = model_prune(&portable, prune / 100.0);
     return r < 0 ? cli_error(r, "%m") : models_save(portable, output);

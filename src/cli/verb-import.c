@@ -8,6 +8,7 @@
 #include "cli/models.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
+#include "command/systemctl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -32,8 +33,9 @@ static int import(const Context *c, char **files, int n, Model **ret)
     /* A model whose half-life is not HalfLife= is refused even if this machine has no model yet,
      * because the next `headstart learn` would delete the imported model. */
     sum = own ? TAKE_PTR(own) : model_new(c->config.halflife_usec);
-    if (!sum)
-        return cli_error(ENOMEM, "%m");
+    r = sum ? model_settle_clock(&sum, now) : -ENOMEM;
+    if (r < 0)
+        return cli_error(r, "%m");
     for (int i = 0; i < n; i++) {
         Model *m;
 
@@ -69,6 +71,7 @@ static int run(Context *c)
     r = import(c, args, n, &sum);
     if (r < 0)
         return r;
+    systemctl_reload_headstartd(c); /* its session cycle continues with the new chains */
     if (c->json != JSON_OFF)
         return cli_print_json(c, columns, (uint64_t)n, (uint64_t)sum->n_files);
     if (!c->quiet)

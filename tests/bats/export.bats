@@ -75,6 +75,34 @@ only_portable() {
     jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' <(zcat -f "$HS_STATE/model.json")
 }
 
+# was_off DAYS: the machine of the model was off for that time, which its own clock does not count.
+was_off() {
+    zcat -f "$HS_STATE/model.json" | jq -c --argjson usec "$(($1 * 86400))000000" \
+        '.wall_clock_usec = .clock_usec | .clock_usec -= $usec | .learned = []' >"$HS_TMP/behind"
+    cp "$HS_TMP/behind" "$HS_STATE/model.json"
+}
+
+# stages MODEL: prints the stages and users of which the model knows sessions.
+stages() {
+    zcat -f "$1" | jq -c '.stages[] | [.stage, .uid]' | sort
+}
+
+@test "a machine that was off for long keeps what it has learned in an import, and exports it" {
+    recorded 8
+    hs export -o "$HS_TMP/out.model"
+    was_off 280
+    hs export -o "$HS_TMP/late.model"
+    [ "$(jq .clock_usec "$HS_TMP/late.model")" -eq "$(jq .clock_usec "$HS_TMP/out.model")" ]
+    "$HEADSTART" --state="$OTHER" import --quiet "$HS_TMP/late.model"
+    cmp <(paths "$HS_TMP/late.model") <(paths "$HS_TMP/out.model")
+    stages "$HS_STATE/model.json" >"$HS_TMP/before"
+    grep -q ',1000\]' "$HS_TMP/before"
+    hs import --quiet "$HS_TMP/out.model"
+    # The import knows no users.
+    grep -vxF -f <(stages "$HS_STATE/model.json") "$HS_TMP/before" && return 1
+    [ "$(paths "$HS_STATE/model.json" | wc -l)" -gt "$(paths "$HS_TMP/out.model" | wc -l)" ]
+}
+
 @test "import adds all models or none, and hostile files change nothing" {
     recorded 4
     hs export -o "$HS_TMP/out.model"
