@@ -17,7 +17,7 @@ struct ModelSave {
     StateWrite write;
     char *state;
     Chains *chains;
-    bool was_there;
+    ModelKnown known;
     int result;
 };
 
@@ -66,13 +66,14 @@ static int save(ModelSave *s)
 {
     _cleanup_close_ int fd = -EBADF;
     _cleanup_model_ Model *m = NULL;
+    uint64_t revision;
     size_t dropped;
     int r;
 
     r = state_directory_open(s->state, true, &fd);
     if (r >= 0)
         r = state_directory_lock(fd, LOCK_USEC);
-    if (r >= 0 && s->was_there && faccessat(fd, STATE_MODEL, F_OK, 0) < 0)
+    if (r >= 0 && s->known.was_there && faccessat(fd, STATE_MODEL, F_OK, 0) < 0)
         r = -errno;
     if (r >= 0)
         r = load_at(fd, s->state, &MODEL_LIMITS_DEFAULT, &m, &dropped); /* as in learning */
@@ -84,6 +85,9 @@ static int save(ModelSave *s)
         return -ENOMEM;
     if (m->halflife_usec != s->chains->halflife_usec)
         return -EINVAL;
+    revision = chains_revision(m->chains);
+    if (revision != s->known.revision && revision != s->known.left_revision)
+        return -ESTALE;
     chains_free(m->chains);
     m->chains = TAKE_PTR(s->chains);
     r = state_write_model(fd, m);
@@ -108,7 +112,7 @@ static void release(StateWrite *w)
     free(s);
 }
 
-int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret)
+int model_save_start(const char *state, Chains *chains, const ModelKnown *known, ModelSave **ret)
 {
     ModelSave *s = calloc(1, sizeof(*s));
     int r;
@@ -121,7 +125,7 @@ int model_save_start(const char *state, Chains *chains, bool was_there, ModelSav
             .write = {.run = run, .free = release},
             .state = strdup(state),
             .chains = chains,
-            .was_there = was_there,
+            .known = *known,
     };
     r = s->state ? state_write_start(&s->write) : -ENOMEM;
     if (r < 0) {

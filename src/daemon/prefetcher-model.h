@@ -27,16 +27,26 @@ int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **
  * has changed the rest meanwhile. */
 typedef struct ModelSave ModelSave;
 
-/* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: the model existed
- * when the session read it. If the model is gone now, an administrator has deleted it (`headstart
- * forget`), and nothing is written. Without `was_there` a new model is made if there is none.
- * Returns 0, or an error of state_write_start(). */
-int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
+/* The chains that STATE/model.json may hold before a save. */
+typedef struct ModelKnown {
+    bool was_there; /* the model existed when the session read it */
+    /* chains_revision() of what was read or saved last, and of a save that was left behind and may
+     * have ended since; equal if there is none */
+    uint64_t revision, left_revision;
+} ModelKnown;
+
+/* Starts the thread. Takes ownership of the chains, also on failure. If the model was there and is
+ * gone now, an administrator has deleted it (`headstart forget`), and nothing is written. If its
+ * chains are not the known ones, another program has written them (`headstart import`, `headstart
+ * learn`), and nothing is written either. If the model was not there and is not there now, a new
+ * one is made. Returns 0, or an error of state_write_start(). */
+int model_save_start(const char *state, Chains *chains, const ModelKnown *known, ModelSave **ret);
 
 /* Returns the result of the save and frees the save. With a recorder, it waits for the end of the
  * save, and reads the recorder's event queue meanwhile. With NULL, it returns -EAGAIN and leaves *s
- * as it is if the save is still running. The result is 0, -ENOENT (the model that `was_there` is
- * gone), -EBUSY (the state directory stayed locked), -EINVAL (the model has a new half-life, which
- * does not fit the chains), -ETIMEDOUT (the disk does not answer: the save is left behind, see
- * daemon/state-write.h), or another negative errno. */
+ * as it is if the save is still running. The result is 0, -ENOENT (the model that was there is
+ * gone), -ESTALE (the model has other chains than the known ones), -EBUSY (the state directory
+ * stayed locked), -EINVAL (the model has a new half-life, which does not fit the chains),
+ * -ETIMEDOUT (the disk does not answer: the save is left behind, see daemon/state-write.h), or
+ * another negative errno. */
 int model_save_finish(ModelSave **s, Recorder *recorder);

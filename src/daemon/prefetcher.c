@@ -186,8 +186,9 @@ static void finish_saving(Prefetcher *p, bool wait)
     r = model_save_finish(&p->saving, wait ? p->recorder : NULL);
     if (r == -EAGAIN)
         return;
-    if (r == -ENOENT) {
-        /* The model was deleted while the save waited for the lock. Nothing was written. */
+    if (r == -ENOENT || r == -ESTALE) {
+        /* Another program has deleted the model, or has given it other chains. Nothing was written.
+         */
         r = reload(p, &replaced);
         if (r >= 0)
             return;
@@ -218,8 +219,14 @@ static void start_saving(Prefetcher *p)
         return;
     r = cycle_learned(p->cycle, &learned);
     if (r >= 0) {
+        const ModelKnown known = {
+                .was_there = p->on_disk,
+                .revision = p->known_revision,
+                .left_revision = p->was_left ? p->left_revision : p->known_revision,
+        };
+
         p->saving_revision = chains_revision(learned);
-        r = model_save_start(p->o.state, learned, p->on_disk, &p->saving);
+        r = model_save_start(p->o.state, learned, &known, &p->saving);
     }
     /* That the disk does not answer was reported when a write was left behind. */
     if (r < 0 && r != -ETIMEDOUT)
