@@ -299,19 +299,20 @@ bool recording_stage_had_login(const Arguments *a)
     return access(path, F_OK) == 0;
 }
 
-/* Returns true if the stage is to be recorded. */
-static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
+/* Returns true if the options select the stage. */
+static bool is_selected(const Arguments *a, Stage stage)
 {
-    const Arguments *a = s->arguments;
-
-    if (!a->automatic)
-        return true;
-    if (rerecord_is_requested(&s->rerecord) && !rerecord_matches(&s->rerecord, stage, uid))
-        return false;
     for (size_t i = 0; i < a->n_stages; i++)
         if (a->stages[i] == stage)
             return true;
-    return a->n_stages == 0;
+    return !a->automatic || a->n_stages == 0;
+}
+
+/* Returns true if only other stages are recorded, because their recording is requested. */
+static bool others_are_requested(const RecordingStage *s, Stage stage, uint32_t uid)
+{
+    return s->arguments->automatic && rerecord_is_requested(&s->rerecord) &&
+           !rerecord_matches(&s->rerecord, stage, uid);
 }
 
 /* Starts the prefetcher of a session whose trace belongs to `uid`. If `others` are logged in, the
@@ -340,8 +341,16 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
 
     if (stage != STAGE_BOOT && uid == UID_INVALID)
         uid = s->arguments->uid;
-    if (!is_selected(s, stage, uid)) {
+    if (stage == STAGE_SESSION) { /* its login may not have been recorded */
+        (void)touch_run_file(s, HAD_LOGIN);
+        recorder_note_login(s->recorder);
+    }
+    if (!is_selected(s->arguments, stage) || others_are_requested(s, stage, uid)) {
         recorder_drop_interval(s->recorder);
+        if (stage == STAGE_SESSION && is_selected(s->arguments, stage)) {
+            start_prefetcher(s, uid, others);
+            prefetcher_end_recording(s->prefetcher);
+        }
         return 0;
     }
     exact = rerecord_matches(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;

@@ -301,9 +301,9 @@ static bool others_are_logged_in(const StageMachine *m, uint32_t uid)
     return false;
 }
 
-/* Begins the session of `uid` or, if that user is no longer logged in, of the user who logged in
- * last. Pauses if no user is logged in. */
-static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
+/* Returns a session of `uid` or, if that user is not logged in, of the user who logged in last.
+ * Returns NULL if no user is logged in. */
+static const LoginSession *find_login(const StageMachine *m, uint32_t uid)
 {
     const LoginSession *best = NULL;
 
@@ -311,6 +311,15 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
         if (is_login(m, s) &&
             (!best || s->uid == uid || (best->uid != uid && s->began > best->began)))
             best = s;
+    return best;
+}
+
+/* Begins the session of `uid` or, if that user is no longer logged in, of the user who logged in
+ * last. Pauses if no user is logged in. */
+static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
+{
+    const LoginSession *best = find_login(m, uid);
+
     if (!best) {
         pause_stage(m, drop, ret);
         return;
@@ -502,6 +511,17 @@ static void check_session(StageMachine *m, StageDecision *ret)
     }
 }
 
+/* Begins the session of a user whose login is not recorded, because it began before headstartd
+ * started or was known late. The session begins when a login that is recorded would have ended at
+ * the latest. */
+static void check_pause(StageMachine *m, StageDecision *ret)
+{
+    const LoginSession *s = find_login(m, UID_INVALID);
+
+    if (s && m->clock - s->began > m->p.settle_max_usec)
+        begin_session(m, s->uid, false, ret);
+}
+
 static void advance_clock(StageMachine *m, usec_t now)
 {
     if (now > m->last)
@@ -565,6 +585,8 @@ static void check_stage(StageMachine *m, StageDecision *ret)
         check_login(m, ret);
     else if (m->stage == STAGE_SESSION)
         check_session(m, ret);
+    else
+        check_pause(m, ret);
 }
 
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
@@ -617,6 +639,8 @@ static usec_t time_left(usec_t clock, usec_t since, usec_t span)
  * would have the same error. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
 {
+    const LoginSession *login;
+
     *ret_sample = m->measuring != USEC_INFINITY;
     if (*ret_sample)
         return m->sampled == USEC_INFINITY ? m->p.sample_usec - m->clock % m->p.sample_usec
@@ -631,6 +655,7 @@ usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
     case STAGE_SESSION:
         return m->enough ? USEC_INFINITY : time_left(m->clock, m->since, m->p.session_max_usec);
     default:
-        return USEC_INFINITY;
+        login = find_login(m, UID_INVALID); /* as in check_pause() */
+        return login ? time_left(m->clock, login->began, m->p.settle_max_usec) : USEC_INFINITY;
     }
 }

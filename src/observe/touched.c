@@ -137,10 +137,10 @@ static int take_results(Touched *t, PageReader *reader, UserShares *shares)
 
 /* Returns true if the pages of the run's process are of interest. A run that is part of another one
  * has the same process. */
-static bool is_wanted(const ProcessRun *run)
+static bool is_wanted(const Touched *t, const ProcessRun *run)
 {
-    return run->start > 0 && run->n_processes > 0 && run->same_as == PROCESS_NONE && !run->own &&
-           run->uid != UID_INVALID;
+    return run->start > t->from && run->n_processes > 0 && run->same_as == PROCESS_NONE &&
+           !run->own && run->uid != UID_INVALID;
 }
 
 /* Requests the pages of the run's process, in the name of the user who is charged for it. Returns
@@ -164,7 +164,7 @@ int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n
              i < n_runs && runs[i].start + age <= now; i++) {
             const ProcessRun *run = &runs[i];
 
-            if (is_wanted(run) && !request(reader, run, shares))
+            if (is_wanted(t, run) && !request(reader, run, shares))
                 break;
             t->next[k] = run->serial + 1;
         }

@@ -26,13 +26,15 @@ typedef struct Touched {
     TouchedFile *files; /* one for each run and file, by serial, dev, inode */
     size_t n, allocated;
     uint64_t next[TOUCHED_LOOKS]; /* for each look: the first serial that was not considered */
+    usec_t from; /* on the clock of the runs: what began then or before belongs to no stage or to
+                    an earlier one, and is left out */
 } Touched;
 
 void touched_done(Touched *t);
 
 /* Requests the pages of the processes that are old enough for their next look, and takes what was
  * found since the last call. `runs` are all runs, in rising order of their serials; `now` is on
- * their clock. The runs that began at time 0 ran before the stage, and are left out. The user of a
- * process is charged for the time and for the ranges. Returns 0 or -ENOMEM. */
+ * their clock. The user of a process is charged for the time and for the ranges. Returns 0 or
+ * -ENOMEM. */
 int touched_run(Touched *t, PageReader *reader, const ProcessRun *runs, size_t n_runs,
                 UserShares *shares, usec_t now);

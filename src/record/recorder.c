@@ -451,6 +451,9 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
         return r;
     moment_read(&now);
     begin_record(recorder, stage, uid, &now);
+    /* The clock of the runs may have started long before the interval. */
+    if (recorder->interval_began > s->zero_boottime)
+        s->touched.from = recorder->interval_began - s->zero_boottime;
     return 0;
 }
 
@@ -544,6 +547,11 @@ int recorder_drop_stage(Recorder *recorder, bool cut_short)
     r = start_interval(recorder);
     stopped = stop_recording(recorder, false);
     return r < 0 ? r : stopped;
+}
+
+void recorder_note_login(Recorder *recorder)
+{
+    recorder->stage.n_logins = MAX(recorder->stage.n_logins, 1U);
 }
 
 void recorder_set_uid(Recorder *recorder, uint32_t uid)

@@ -111,6 +111,9 @@ int recorder_end_stage(Recorder *recorder, Trace **ret);
  * may be this boot's first. Returns 0, -ESRCH, or -ENOMEM. */
 int recorder_drop_stage(Recorder *recorder, bool cut_short);
 
+/* Counts a login that is not recorded, so that the next one is not this boot's first. */
+void recorder_note_login(Recorder *recorder);
+
 /* Drops the interval that began with the end of a stage, because no stage follows. */
 void recorder_drop_interval(Recorder *recorder);
 

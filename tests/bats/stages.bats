@@ -759,6 +759,10 @@ boot_is_over() {
     now_says "Waiting for a login"
     fake new 1 1000 user tty seat0
     fake state 1 active
+    # The session is not recorded, and has its session cycle.
+    now_says "Waiting for the end of the session" 20
+    kill -USR2 "$RECORDER"
+    hs_wait 30 jq -e '.uid == 1000' "$HS_RUN/session.json"
     fake gone 1
     now_says "Waiting for a login"
     jq -e '. == {"exact": false, "uid": 1001}' "$HS_STATE/rerecord-login"
@@ -770,6 +774,7 @@ boot_is_over() {
     now_says "Waiting for a login"
     recorder_stop
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # after the request is fulfilled, the other stages are recorded
+    flags_are login 'index("second login")'
 }
 
 @test "rerecord: a bad request is set aside, an old one is removed" {

@@ -217,9 +217,11 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 0, SSH, BEGINS(STAGE_LOGIN, 0)}, {30.5, QUIET},
      {33.5, QUIET, BEGINS(STAGE_SESSION, 0)}, {40, GONE, "1", PAUSES},
      {50, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
-/* A login over ssh during the boot does not end the boot, and is not recorded later. */
+/* A login over ssh during the boot does not end the boot, and is not recorded later. Its session
+ * begins when a login would have ended at the latest. */
 TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH, .service = "sshd"}, {9, FINISHED, PAUSES},
-     {9.5, IS_UP, "1", 0, SSH, .service = "sshd"})
+     {9.5, IS_UP, "1", 0, SSH, .service = "sshd"}, {124, NOTHING},
+     {126, NOTHING, BEGINS(STAGE_SESSION, 0)}, {130, GONE, "1", PAUSES})
 /* A session without a seat that is no login over the network, such as that of a kiosk's service,
  * does not end the boot either. It is recorded from the end of the boot on, unless it began long
  * before. */
@@ -312,18 +314,18 @@ TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, LIST}, {31.1, IS_UP, "1", 7, SSH}, {31.2, LISTED}, {31.5, QUIET},
      {34.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {40, LIST}, {40.1, LISTED, PAUSES},
-     /* Sessions that began while logind was away: one 11 s ago, which is too
-      * long, and one 9 s ago. */
+     /* Sessions that began while logind was away: one 11 s ago, which is too long for a login, and
+      * one 9 s ago. */
      {50, IS_UP, "2", 7, SSH, .age = 11},
      {60, IS_UP, "3", 8, SSH, .age = 9, BEGINS(STAGE_LOGIN, 8)})
 
 /* headstartd starts when everything is up already, as after `rerecord --now`: there is no boot, and
- * the sessions are no logins.
+ * no login of the sessions that are there. The session of the user begins.
  */
 TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1, NO_MANAGER},
      {0.2, FINISHED, .age = 400, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID,
       .stage_uid = U, .drop = true},
-     {0.3, LISTED}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
+     {0.3, LISTED, BEGINS(STAGE_SESSION, 1000)}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
      {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
 /* Before it is known whether there is a display manager, no session counts as a login. */
 TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE},
@@ -582,6 +584,9 @@ static void wakes(void **state)
     for (double s = 102.1; s < 106; s += 0.5)
         feed(&t, &(Line){.what = QUIET}, s, &d);
     assert_true(stage_machine_next(t.m, &sample) == USEC_INFINITY && !sample);
+    feed(&t, &(Line){.what = IS_UP, "1", 1000, SCREEN, .age = 20}, 110, &d);
+    assert_in_range(stage_machine_next(t.m, &sample), 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
+    assert_false(sample);
     stage_machine_free(t.m);
     assert_null(stage_machine_free(NULL));
 }

@@ -375,18 +375,15 @@ static void pages_of_this_process(void **state)
 {
     const uint32_t uid = getuid();
     ProcessRun runs[] = {
-            run_of(1, 0, uid),
-            run_of(2, USEC_PER_SEC, uid),
-            run_of(4, USEC_PER_SEC, uid),
-            run_of(5, USEC_PER_SEC, uid),
-            run_of(6, USEC_PER_SEC, uid),
-            run_of(8, 2 * USEC_PER_SEC, uid),
+            run_of(1, USEC_PER_SEC / 2, uid), run_of(2, USEC_PER_SEC, uid),
+            run_of(4, USEC_PER_SEC, uid),     run_of(5, USEC_PER_SEC, uid),
+            run_of(6, USEC_PER_SEC, uid),     run_of(8, 2 * USEC_PER_SEC, uid),
     };
     const usec_t early = USEC_PER_SEC + TOUCHED_FIRST_USEC, late = early + TOUCHED_INTERVAL_USEC,
                  last = early + (TOUCHED_LOOKS - 1) * TOUCHED_INTERVAL_USEC;
     PageReader *reader = page_reader_new();
     UserShares shares = {0};
-    Touched t = {0};
+    Touched t = {.from = USEC_PER_SEC / 2}; /* the first run began before the stage */
     const TouchedFile *f;
     Mapped m;
     size_t n;
