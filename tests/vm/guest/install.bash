@@ -10,17 +10,6 @@ boot_1() {
     cp "$(initrd_file)" "$out/initrd"
     check "it runs" headstart --version
     check "no unit failed" no_failed_units
-    # Creates a file of a user, which each boot reads.
-    head -c 1M /dev/urandom >/home/user/hsvm-read
-    cat >/etc/systemd/system/hsvm-home.service <<'END'
-[Service]
-Type=oneshot
-ExecStart=/usr/bin/cat /home/user/hsvm-read
-StandardOutput=null
-[Install]
-WantedBy=multi-user.target
-END
-    check "something below /home is read at boot" systemctl enable hsvm-home.service
     # Writes the state of headstart's units to the artefacts.
     systemctl list-unit-files --no-pager 'headstart*' >"$out/unit-files"
 }

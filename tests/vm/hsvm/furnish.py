@@ -1,5 +1,6 @@
 """Adds to a tree on a disk image: users, the agent, and the files of special cases."""
 
+import os
 from pathlib import Path
 
 from .commands import run
@@ -11,6 +12,15 @@ MASKED = """
     apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer xfs_scrub_all.timer
 """.split()
+
+HOME_SERVICE = """\
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/cat /home/user/hsvm-read
+StandardOutput=null
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 def write(path, text, mode=0o644):
@@ -30,12 +40,16 @@ def furnish(root, image, fstab):
         run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", f"--uid={uid}", user)
     for user in ("user", "zoe", "root"):
         run("chroot", root, "passwd", "--delete", user)
+    # Each boot reads a file of a user.
+    (root / "home/user/hsvm-read").write_bytes(os.urandom(1 << 20))
     units = root / "etc/systemd/system"
+    write(units / "hsvm-home.service", HOME_SERVICE)
     write(units / "hsvm-agent.service", (GUEST / "agent.service").read_text())
     write(root / "usr/local/lib/hsvm/agent", (GUEST / "agent").read_text(), 0o755)
     wants = units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
-    (wants / "hsvm-agent.service").symlink_to("../hsvm-agent.service")
+    for unit in ("hsvm-agent.service", "hsvm-home.service"):
+        (wants / unit).symlink_to(f"../{unit}")
     for unit in MASKED:
         (units / unit).unlink(missing_ok=True)
         (units / unit).symlink_to("/dev/null")

@@ -38,7 +38,7 @@ def _xfs(image, tar, directory):
 def _single(image, tar, directory, fs):
     disk = directory / "disk.raw"
     _mkfs(fs, disk)
-    with _mounted(disk, directory) as root:
+    with mounted(disk, directory) as root:
         _fill(root, image, tar, [_fstab_line(fs)], directory)
     return f"root=UUID={fs.uuid} ro"
 
@@ -48,12 +48,12 @@ def _btrfs(image, tar, directory):
     disk = directory / "disk.raw"
     fs = Filesystem("/", "btrfs", image.size_mib)
     _mkfs(fs, disk)
-    with _mounted(disk, directory) as top:
+    with mounted(disk, directory) as top:
         for subvolume in ("@", "@home"):
             run("btrfs", "subvolume", "create", top / subvolume)
     home = Filesystem("/home", "btrfs", 0, fs.uuid, "subvol=@home")
     fs.options = "subvol=@"
-    with _mounted(disk, directory, "subvol=@") as root:
+    with mounted(disk, directory, "subvol=@") as root:
         (root / "home").mkdir()
         run("mount", "-o", "loop,subvol=@home", disk, root / "home")
         try:
@@ -70,7 +70,7 @@ def _split(image, tar, directory):
     files = [directory / f"part{i}.raw" for i in range(len(parts))]
     for fs, file in zip(parts, files):
         _mkfs(fs, file)
-    with _mounted(files[0], directory) as root:
+    with mounted(files[0], directory) as root:
         for fs, file in list(zip(parts, files))[1:]:
             (root / fs.target[1:]).mkdir()
             run("mount", "-o", "loop", file, root / fs.target[1:])
@@ -118,7 +118,7 @@ def _fstab_line(fs):
 
 
 @contextmanager
-def _mounted(file, directory, options=""):
+def mounted(file, directory, options=""):
     target = directory / "mnt"
     target.mkdir(exist_ok=True)
     run("mount", "-o", ",".join(filter(None, ("loop", options))), file, target)

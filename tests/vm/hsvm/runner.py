@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from . import build, leads
+from . import build, install, leads
 from .commands import VmError, locked, run, say
 from .machine import OUT_MIB, Disk, Machine, blank, overlay, pack_case, unpack_out
 
@@ -32,9 +32,11 @@ def _files(script, package):
 
 
 class Runner:
-    def __init__(self, cache, artefacts, package, results):
-        """`package` makes the Debian package when it is first needed and returns its path."""
+    def __init__(self, cache, artefacts, package, results, offline):
+        """`package` makes the Debian package when it is first needed and returns its path.
+        `offline`: the package is installed without a boot, where that is possible."""
         self.cache, self.artefacts, self.results = cache, artefacts, results
+        self.offline = offline
         self._make_package, self._package = package, None
 
     def package(self):
@@ -59,50 +61,61 @@ class Runner:
             unpack_out(tmp / "out.raw", artefacts / f"boot-{number}")
             return outcome
 
+    def _install_running(self, image, package, disk, initrd):
+        """Makes the overlay `disk` of the image in which dpkg has installed the package, in a separate
+        boot, and keeps the initrd that this installation built."""
+        artefacts = self.artefacts / f"install-{image.name}"
+        artefacts.mkdir(parents=True, exist_ok=True)
+        overlay(disk, image.disk)
+        outcome = self._boot(image, image.initrd, disk, _files(GUEST / "install.bash", package), 1,
+                             "systemd.unit=multi-user.target", 1800, artefacts)
+        self.results.guest(f"install {image.name}", outcome.lines)
+        if not (outcome.finished and outcome.off) or any(
+                line.startswith("not ok") for line in outcome.lines):
+            raise VmError(f"the package cannot be installed in {image.name}: see {artefacts}")
+        shutil.copyfile(artefacts / "boot-1/initrd", initrd)
+        (artefacts / "boot-1/initrd").unlink()
+
+    def _install_offline(self, image, package, disk, initrd):
+        """Makes the copy `disk` of the image in which dpkg has installed the package, without a boot."""
+        run("cp", "--sparse=always", "--reflink=auto", image.disk, disk)
+        with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
+            install.install(package, disk, initrd, Path(tmp))
+        self.results.ok(f"install {image.name}: dpkg installs the package without a boot")
+
     def _with_headstart(self, image):
-        """Makes a copy of the image in which dpkg has installed the package, in a separate boot,
-        and keeps the initrd that this installation built. Both are made once for each image and
-        package. Returns the paths of both."""
+        """Makes a copy of the image with the package installed and an initrd of that installation,
+        once for each image and package. Returns the paths of both, and the copy's format."""
         package = self.package()
-        digest = hashlib.sha256(package.read_bytes() + (GUEST / "install.bash").read_bytes())
+        offline = self.offline and install.is_possible(image)
+        how, fmt, script = ((self._install_offline, "raw", Path(install.__file__)) if offline else
+                            (self._install_running, "qcow2", GUEST / "install.bash"))
+        digest = hashlib.sha256(package.read_bytes() + script.read_bytes())
         directory = self.cache / "installed"
         directory.mkdir(parents=True, exist_ok=True)
-        disk = directory / f"{image.directory.name}-{digest.hexdigest()[:12]}.qcow2"
+        disk = directory / f"{image.directory.name}-{digest.hexdigest()[:12]}.{fmt}"
         initrd = disk.with_suffix(".initrd")
         with locked(directory / f"{image.name}.lock", f"another run that installs {image.name}"):
             if disk.exists():
-                return disk, initrd
+                return disk, fmt, initrd
             say(f"{image.name}: installing the package")
             partial = disk.with_suffix(".partial")
-            artefacts = self.artefacts / f"install-{image.name}"
-            artefacts.mkdir(parents=True, exist_ok=True)
             try:
-                overlay(partial, image.disk)
-                outcome = self._boot(image, image.initrd, partial,
-                                     _files(GUEST / "install.bash", package), 1,
-                                     "systemd.unit=multi-user.target", 1800, artefacts)
-                self.results.guest(f"install {image.name}", outcome.lines)
-                if not (outcome.finished and outcome.off) or any(
-                        line.startswith("not ok") for line in outcome.lines):
-                    raise VmError(f"the package cannot be installed in {image.name}: see "
-                                  f"{artefacts}")
+                how(image, package, partial, initrd)
                 for old in directory.glob(f"{image.name}-????????????-????????????.*"):
-                    if old != partial:
+                    if old not in (partial, initrd):
                         old.unlink()
-                shutil.copyfile(artefacts / "boot-1/initrd", initrd)
-                (artefacts / "boot-1/initrd").unlink()
                 partial.rename(disk)
             finally:
                 partial.unlink(missing_ok=True)
-        return disk, initrd
+        return disk, fmt, initrd
 
     def run(self, case):
         try:
             image = build.image(case.image, self.cache)
             base, fmt, initrds = image.disk, "raw", {"plain": image.initrd}
             if case.headstart:
-                base, installed = self._with_headstart(image)
-                fmt, initrds["installed"] = "qcow2", installed
+                base, fmt, initrds["installed"] = self._with_headstart(image)
         except VmError as e:
             self.results.not_ok(f"{case.name}: set up", str(e))
             return
