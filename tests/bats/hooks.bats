@@ -17,7 +17,8 @@ setup() {
     mkdir "$HS_TMP/libexec" "$HS_TMP/bin"
     libexec=$(sed -n 's,^@\?\(/.*\)/hook greeter$,\1,p' "$HS_BUILD/hooks/hook-sddm-display")
     for f in hook hook-lightdm-session hook-sddm-display PostLogin lightdm-headstart.conf; do
-        sed -e "s,$libexec,$HS_TMP/libexec,g" -e "s,/var/lib/headstart,$HS_STATE,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
+        sed -e "s,$libexec,$HS_TMP/libexec,g" -e "s,/var/lib/headstart,$HS_STATE,g" \
+            -e "s,/\(etc\|usr/share\)/sddm,$HS_TMP/\1/sddm,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
         chmod +x "$HS_TMP/libexec/$f"
     done
     mkfifo "$HS_TMP/forever"
@@ -92,6 +93,24 @@ told() {
     rm "$HS_TMP/told"
     run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display"
     hs_wait 10 told "start --no-block headstart-replay-login.service"
+}
+
+@test "SDDM's hook runs the Xsetup in /etc if there are two, with its arguments" {
+    local dir
+    for dir in etc/sddm usr/share/sddm/scripts; do
+        mkdir -p "$HS_TMP/$dir"
+        printf '#!/bin/sh\necho "%s $*"\n' "$dir" >"$HS_TMP/$dir/Xsetup"
+        chmod +x "$HS_TMP/$dir/Xsetup"
+    done
+    run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display" some words
+    [ "$output" = "etc/sddm some words" ]
+    # A file that cannot be run is not used.
+    chmod -x "$HS_TMP/etc/sddm/Xsetup"
+    run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display"
+    [ "$output" = "usr/share/sddm/scripts " ]
+    rm "$HS_TMP/etc/sddm/Xsetup"
+    run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display"
+    [ "$output" = "usr/share/sddm/scripts " ]
 }
 
 @test "an unknown user, or an invalid name, starts nothing" {
