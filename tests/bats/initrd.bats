@@ -196,14 +196,15 @@ END
         mkdir -p "$root/lib/modules/$kernel"
         : >"$root/lib/modules/$kernel/modules.dep"
     done
-    mkdir -p "$root/lib/modules/7.0-removed" "$root/boot/efi/id/6.1.0-13"
+    mkdir -p "$root/lib/modules/7.0-removed" "$root/boot/efi/id/6.1.0-13" "$root/etc"
+    echo id >"$root/etc/machine-id"
     : >"$root/boot/initramfs-6.12.3.img"
     : >"$root/boot/initrd-6.1.0-9"
     : >"$root/boot/efi/id/6.1.0-13/initrd"
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script"
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" 6.1.0-9
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
-    # Images that are larger than the free space: each of the names by which dracut finds its image.
+    # Images that are larger than the free space.
     truncate -s 8T "$root/boot/initramfs-6.12.3.img" "$root/boot/efi/id/6.1.0-13/initrd"
     : >"$root/boot/initrd.img-6.1.0-9"
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script"
@@ -211,13 +212,13 @@ END
     HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$script" --all
     [ "${#lines[@]}" -eq 2 ]
     [[ $output == *"id/6.1.0-13/initrd: too little"*"initramfs-6.12.3.img: too little"* ]]
-    was_done <<'END'
-dracut --quiet --force --kver 6.12.3
-dracut --quiet --force --kver 6.1.0-9
-dracut --quiet --force --kver 6.1.0-9
-dracut --quiet --force --kver 6.1.0-13
-dracut --quiet --force --kver 6.12.3
-dracut --quiet --force --kver 6.1.0-9
+    was_done <<END
+dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-6.12.3.img
+dracut --quiet --force --kver 6.1.0-9 $root/boot/initrd-6.1.0-9
+dracut --quiet --force --kver 6.1.0-9 $root/boot/initrd-6.1.0-9
+dracut --quiet --force --kver 6.1.0-13 $root/boot/efi/id/6.1.0-13/initrd
+dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-6.12.3.img
+dracut --quiet --force --kver 6.1.0-9 $root/boot/initrd.img-6.1.0-9
 END
 }
 
@@ -243,6 +244,104 @@ END
     was_done <<END
 dracut --quiet --force --kver 6.12.1-arch1-1 $root/boot/initramfs-linux.img
 END
+}
+
+# with_images FILE…: makes these files below the root of rebuilding, and nothing else in /boot and /efi.
+with_images() {
+    local file
+    rm -rf "$HS_TMP/root/boot" "$HS_TMP/root/efi"
+    mkdir -p "$HS_TMP/root/boot"
+    for file; do
+        mkdir -p "$(dirname "$HS_TMP/root/$file")"
+        : >"$HS_TMP/root/$file"
+    done
+}
+
+# rebuilding ARGUMENT…: runs rebuild-initrd on a system with the kernel 6.12.3 and the machine ID 0123.
+rebuilding() {
+    local root=$HS_TMP/root
+    mkdir -p "$root/lib/modules/6.12.3" "$root/etc/kernel" "$root/etc/dracut.conf.d" "$root/usr/lib/dracut/dracut.conf.d"
+    : >"$root/lib/modules/6.12.3/modules.dep"
+    echo 0123 >"$root/etc/machine-id"
+    stub_command dracut 'exit 0'
+    : >"$DONE"
+    HEADSTART_SYSTEM_ROOT=$root PATH=$HS_TMP/bin:$PATH run -0 "$(built rebuild-initrd)" "$@"
+}
+
+@test "a rebuild with dracut leaves the unified kernel images of other tools alone, and names the command" {
+    local image said
+    for image in boot/EFI/Linux/0123-6.12.3.efi boot/efi/EFI/Linux/fedora-6.12.3+3.efi efi/EFI/Linux/0123-6.12.3.efi \
+        boot/EFI/Linux/linux-6.12.3-0123.efi; do # without uefi=yes, dracut does not build the last one either
+        with_images "$image"
+        said="headstart: the initrd was not built again (dracut does not build $HS_TMP/root/$image; if kernel-install"
+        said+=" does, run kernel-install add 6.12.3 $HS_TMP/root"
+        rebuilding --all
+        [ "$output" = "$said/boot/vmlinuz-6.12.3)" ]
+        was_done </dev/null
+        touch "$HS_TMP/root/lib/modules/6.12.3/vmlinuz"
+        rebuilding 6.12.3
+        [ "$output" = "$said/lib/modules/6.12.3/vmlinuz)" ]
+        was_done </dev/null
+        rm "$HS_TMP/root/lib/modules/6.12.3/vmlinuz"
+    done
+    # uefi=yes does not make another tool's image dracut's, nor the image of another kernel or machine.
+    echo 'uefi="yes"' >"$HS_TMP/root/etc/dracut.conf"
+    with_images boot/EFI/Linux/0123-6.12.3.efi boot/EFI/Linux/linux-6.12.30-0123.efi boot/EFI/Linux/linux-6.12.3-4567.efi
+    rebuilding
+    [[ $output == *"(dracut does not build "*"; if kernel-install does, run kernel-install add 6.12.3 "* ]]
+    was_done </dev/null
+}
+
+@test "a rebuild with dracut builds a unified kernel image if dracut's configuration says so" {
+    local root=$HS_TMP/root image
+    rebuilding # makes the directories
+    echo ' uefi="yes" # one file' >"$root/usr/lib/dracut/dracut.conf.d/50-uefi.conf"
+    for image in boot/EFI/Linux/linux-6.12.3-0123.efi boot/efi/EFI/Linux/linux-6.12.3-0123-build.efi \
+        efi/EFI/Linux/linux-6.12.3-Default.efi boot/EFI/Linux/linux-6.12.3.efi; do
+        with_images "$image" boot/initramfs-6.12.3.img boot/EFI/Linux/0123-6.12.3.efi
+        rebuilding
+        [ -z "$output" ]
+        was_done <<<"dracut --quiet --force --kver 6.12.3 --uefi $root/$image"
+    done
+    truncate -s 8T "$root/$image"
+    rebuilding
+    [ "$output" = "headstart: the initrd was not built again ($root/$image: too little free space on its filesystem)" ]
+    was_done </dev/null
+    # An initrd does not become a unified kernel image.
+    with_images boot/initramfs-6.12.3.img boot/EFI/Linux/0123-6.12.3.efi
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 --no-uefi $root/boot/initramfs-6.12.3.img"
+    # The last setting counts, and a file in /etc replaces that of the same name.
+    echo 'uefi=no' >"$root/etc/dracut.conf.d/60-no.conf"
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-6.12.3.img"
+    rm "$root/etc/dracut.conf.d/60-no.conf"
+    ln -s /dev/null "$root/etc/dracut.conf.d/50-uefi.conf"
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-6.12.3.img"
+    printf "#uefi=no\nuefi='yes'" >"$root/etc/dracut.conf"
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 --no-uefi $root/boot/initramfs-6.12.3.img"
+}
+
+@test "a rebuild with dracut replaces the initrd of this system, never that of another one" {
+    local root=$HS_TMP/root image
+    rebuilding # makes the directories
+    printf token >"$root/etc/kernel/entry-token"
+    printf 'NAME="Some Linux"\nID=some\nIMAGE_ID="some image"\nIMAGE_ID=image\n' >"$root/etc/os-release"
+    for image in efi/0123 boot/0123 boot/efi/token efi/some boot/image boot/Default; do
+        with_images "$image/6.12.3/initrd" boot/4567/6.12.3/initrd boot/initramfs-6.12.3.img
+        rebuilding
+        [ -z "$output" ]
+        was_done <<<"dracut --quiet --force --kver 6.12.3 $root/$image/6.12.3/initrd"
+    done
+    with_images efi/4567/6.12.3/initrd boot/initramfs-6.12.3.img
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-6.12.3.img"
+    with_images efi/4567/6.12.3/initrd
+    rebuilding
+    [[ $output == *"(kernel 6.12.3 has no image that dracut would find)" ]]
+    was_done </dev/null
 }
 
 @test "a rebuild with mkinitcpio builds the images of all presets" {
