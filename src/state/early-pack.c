@@ -83,7 +83,9 @@ static bool is_apart(int system_fd, const char *state, int state_fd)
 }
 
 /* Creates, replaces or removes a copy in the directory of the copies. An empty file that exists is
- * not written again. It is no error that a read-only root filesystem without a copy gets none. */
+ * not written again. A copy that cannot be replaced is removed: early boot does without a copy, but
+ * would follow an outdated one. It is no error that a read-only root filesystem without a copy gets
+ * none. */
 static int update(int fd, const char *name, bool wanted, const void *bytes, size_t size)
 {
     /* unlinkat(2) would fail on a read-only filesystem even if there is nothing to remove. */
@@ -98,6 +100,8 @@ static int update(int fd, const char *name, bool wanted, const void *bytes, size
         r = packs_write(fd, name, bytes, size);
     else
         r = absent ? atomic_file_write(fd, name, "", 0, 0600) : 0;
+    if (r < 0 && !absent)
+        (void)unlinkat(fd, name, 0);
     return r == -EROFS && absent ? 0 : r;
 }
 

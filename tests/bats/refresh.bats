@@ -341,6 +341,29 @@ bind_mounted() {
     [ ! -e "$copy" ]
 }
 
+@test "a copy of the boot pack that a full root filesystem does not let replace is removed" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/boot.pack
+    mkdir -p "$root/etc"
+    mount -t tmpfs -o size=64k tmpfs "$root/etc"
+    hs_defer hs_umount "$root/etc"
+    export HEADSTART_SYSTEM_ROOT=$root
+    learned /bin/app /data/a
+    mv "$HS_STATE" "$HS_MNT/state"
+    HS_STATE=$HS_MNT/state
+    hs plan --quiet
+    cmp "$HS_STATE/boot.pack" "$copy"
+    run ! dd if=/dev/zero of="$root/etc/full" bs=4096
+    run -0 hs plan --quiet # early boot does without the copy
+    [[ $output == *"cannot update the copies for early boot: No space left on device"* ]]
+    [ ! -e "$copy" ]
+    rm "$root/etc/full"
+    hs plan --quiet
+    cmp "$HS_STATE/boot.pack" "$copy"
+}
+
 @test "a copy of last-control for early boot is removed with it, and with the copy of the pack" {
     hs_filesystem ext4 64
     new /bin/app
