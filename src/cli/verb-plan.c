@@ -3,9 +3,11 @@
 /* headstart plan: makes STATE/boot.pack, STATE/login.pack, STATE/login@UID.pack and the packs of
  * the launch sets from STATE/model.json. */
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "cli/planning.h"
 #include "command/cli-state.h"
+#include "state/idle-boot.h"
 #include "state/packs.h"
 #include "view/devices.h"
 
@@ -165,12 +167,15 @@ static int parse_options(Context *c, Planning *p, Request *q)
     return 0;
 }
 
+/* Returns true if a plan would change nothing: the packs are newer than what they are made from,
+ * and the time without recordings of boots has not expired. */
 static bool is_current(const Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
 
     return cli_state_open(c, false, &fd) >= 0 &&
-           packs_are_current(fd, config_changed_nsec(c->system_fd), c->root);
+           packs_are_current(fd, config_changed_nsec(c->system_fd), c->root) &&
+           !idle_boot_has_expired(fd, clock_now(CLOCK_REALTIME));
 }
 
 /* Makes the requested packs. If all packs are requested, removes the packs of users and

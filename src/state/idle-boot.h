@@ -21,5 +21,11 @@
  * time of that recording, 0 if there is none. Pure. */
 bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now);
 
-/* Creates or removes the file. Returns 0 or a negative errno. */
+/* Returns true if the file exists and was created more than IDLE_BOOT_MAX_USEC before `now` (wall
+ * clock), or has a time in the future. Then the planner has to decide again, also if it has learned
+ * nothing since. */
+bool idle_boot_has_expired(int state_fd, usec_t now);
+
+/* Creates or removes the file. If the file exists, it is created anew. Returns 0 or a negative
+ * errno. */
 int idle_boot_set(int state_fd, bool idle);

@@ -277,6 +277,23 @@ boot_recorded() {
     [ ! -e "$HS_STATE/boot-idle" ]
 }
 
+@test "plan --if-changed: a boot is recorded again a week later, even if nothing was learned since" {
+    learned
+    boot_recorded 6
+    run -0 plan --policy=off
+    [ -e "$HS_STATE/boot-idle" ]
+    touch -d '6 days ago' "$HS_STATE/boot-idle"
+    run -0 plan --if-changed --policy=off
+    [ -z "$output" ]
+    boot_recorded 8
+    touch -d '8 days ago' "$HS_STATE/boot-idle"
+    run -0 plan --if-changed --policy=off
+    [[ $output == *"boot "* ]]
+    [ ! -e "$HS_STATE/boot-idle" ]
+    run -0 plan --if-changed --policy=off
+    [ -z "$output" ]
+}
+
 @test "plan --dry-run prints the operations and writes nothing" {
     learned
     run -0 plan --dry-run --stage=login
