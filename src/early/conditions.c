@@ -4,12 +4,16 @@
 
 #include "base/macros.h"
 #include "base/rooted.h"
+#include "base/time-util.h"
 #include "system/kernel.h"
 
 #include "config-paths.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A crash kernel has this file. It has little memory, and saves the dump and nothing else. */
@@ -61,15 +65,41 @@ const char *early_forbidden(int root_fd, int run_fd, char *const *words)
     return NULL;
 }
 
-bool early_is_idle(int root_fd)
+static bool get_status(int root_fd, const char *path, struct stat *ret)
 {
-    /* The second file is a copy for machines that mount the state directory later. */
-    return (exists(root_fd, HEADSTART_STATE_DIR "/boot-idle") ||
-            exists(root_fd, HEADSTART_SYSCONF_DIR "/boot-idle")) &&
-           early_may_replay(root_fd);
+    _cleanup_close_ int fd = root_fd < 0 ? -EBADF : rooted_open(root_fd, path, O_PATH);
+
+    return fd >= 0 && fstat(fd, ret) >= 0;
 }
 
-bool early_may_replay(int root_fd)
+const char *early_find_pack_dir(int root_fd)
 {
-    return !exists(root_fd, HEADSTART_STATE_DIR "/rerecord-boot");
+    struct stat state, copy;
+    bool has_state = get_status(root_fd, HEADSTART_STATE_DIR "/boot.pack", &state);
+
+    if (!get_status(root_fd, HEADSTART_SYSCONF_DIR "/boot.pack", &copy))
+        return has_state ? HEADSTART_STATE_DIR : NULL;
+    return has_state && timespec_nsec(&copy.st_mtim) <= timespec_nsec(&state.st_mtim)
+                   ? HEADSTART_STATE_DIR
+                   : HEADSTART_SYSCONF_DIR;
+}
+
+static bool exists_in(int root_fd, const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    return (size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) < sizeof(path) &&
+           exists(root_fd, path);
+}
+
+bool early_is_idle(int root_fd, const char *pack_dir)
+{
+    return (exists_in(root_fd, pack_dir ? pack_dir : HEADSTART_STATE_DIR, "boot-idle") ||
+            (!pack_dir && exists_in(root_fd, HEADSTART_SYSCONF_DIR, "boot-idle"))) &&
+           early_may_replay(root_fd, pack_dir);
+}
+
+bool early_may_replay(int root_fd, const char *pack_dir)
+{
+    return !exists_in(root_fd, pack_dir ? pack_dir : HEADSTART_STATE_DIR, "rerecord-boot");
 }

@@ -17,11 +17,19 @@ const char *early_forbidden_by_kernel(char *const *words);
  * Reads from the root filesystem. */
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
+/* Returns the directory that early boot uses: the state directory, or HEADSTART_SYSCONF_DIR with
+ * the copies (state/early-pack.h). Returns NULL if neither contains a boot pack. If both do,
+ * returns the directory of the newer boot pack, and the state directory if both are of the same
+ * age. A state directory that a later mount hides is older than the copies, because the planner
+ * writes the copy after the pack. A copy that remains from such a mount is older than a pack that
+ * was planned since. Reads from the root filesystem, below root_fd. */
+const char *early_find_pack_dir(int root_fd);
+
 /* Returns true if the boot is neither replayed nor recorded: the planner's flag boot-idle
- * (state/idle-boot.h) or its copy (state/early-pack.h) is set below root_fd, and rerecord-boot is
- * not. Reads from the root filesystem. */
-bool early_is_idle(int root_fd);
+ * (state/idle-boot.h) is set in `pack_dir`, the result of early_find_pack_dir(), and rerecord-boot
+ * is not. With NULL, boot-idle may be set in either directory. Reads from the root filesystem. */
+bool early_is_idle(int root_fd, const char *pack_dir);
 
 /* Returns true if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart
- * rerecord`, below root_fd. Reads from the root filesystem. */
-bool early_may_replay(int root_fd);
+ * rerecord`, in `pack_dir`, or with NULL in the state directory. Reads from the root filesystem. */
+bool early_may_replay(int root_fd, const char *pack_dir);

@@ -29,17 +29,19 @@ void early_read_ahead_done(EarlyReadAhead *a)
 }
 
 /* Reads the request as rerecord_write() (state/rerecord.h) writes it. headstartd parses it as JSON
- * and sets a request aside that is malformed. Returns the read-ahead in KiB, or 0 if no exact
- * recording is requested. */
-static unsigned requested_kb(int root_fd)
+ * and sets a request aside that is malformed. `pack_dir` is that of early_read_ahead_lower().
+ * Returns the read-ahead in KiB, or 0 if no exact recording is requested. */
+static unsigned requested_kb(int root_fd, const char *pack_dir)
 {
     static const char key[] = "\"read_ahead_kb\":";
     _cleanup_free_ char *text = NULL;
+    char path[PATH_MAX];
     const char *value;
     uint64_t kb;
 
-    if (rooted_read(root_fd, HEADSTART_STATE_DIR "/rerecord-boot", REQUEST_SIZE_MAX, &text, NULL) <
-                0 ||
+    if ((size_t)snprintf(path, sizeof(path), "%s/rerecord-boot",
+                         pack_dir ? pack_dir : HEADSTART_STATE_DIR) >= sizeof(path) ||
+        rooted_read(root_fd, path, REQUEST_SIZE_MAX, &text, NULL) < 0 ||
         !strstr(text, "\"exact\":true"))
         return 0;
     value = strstr(text, key);
@@ -95,10 +97,10 @@ static int write_record(const char *run, const char *path, unsigned old_kb, unsi
     return 0;
 }
 
-int early_read_ahead_lower(int root_fd, const char *run, EarlyReadAhead *ret)
+int early_read_ahead_lower(int root_fd, const char *pack_dir, const char *run, EarlyReadAhead *ret)
 {
     _cleanup_close_ int fd = -EBADF;
-    unsigned new_kb = requested_kb(root_fd), old_kb = 0;
+    unsigned new_kb = requested_kb(root_fd, pack_dir), old_kb = 0;
     char path[PATH_MAX];
     int r;
 

@@ -20,10 +20,11 @@ typedef struct EarlyReadAhead {
 void early_read_ahead_done(EarlyReadAhead *a);
 
 /* Lowers the read-ahead of the disk below `root_fd` (the root filesystem) if an exact recording is
- * requested there, and writes the record to `run`, a directory. Returns 1 if the value was lowered;
- * 0 if no exact recording is requested, the value is low enough already, or a record exists; or a
- * negative errno, and then the value is as it was. */
-int early_read_ahead_lower(int root_fd, const char *run, EarlyReadAhead *ret);
+ * requested in `pack_dir` (early_find_pack_dir(); NULL: in the state directory), and writes the
+ * record to `run`, a directory. Returns 1 if the value was lowered; 0 if no exact recording is
+ * requested, the value is low enough already, or a record exists; or a negative errno, and then the
+ * value is as it was. */
+int early_read_ahead_lower(int root_fd, const char *pack_dir, const char *run, EarlyReadAhead *ret);
 
 /* Sets the old value again, unless another program has changed it since, and removes the record.
  * `run_fd` is the runtime directory. Uses no path below /sys, because the initrd moves /sys. */

@@ -30,8 +30,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-static const char pack_path[] = HEADSTART_STATE_DIR "/boot.pack";
-
 /* A file in the runtime directory; while it exists, the unit need not replay the boot. */
 #define REPLAY_MARKER "replay-boot.early"
 
@@ -89,7 +87,7 @@ static int offer_by_process(const EarlyOptions *o, Handover *h, const EarlyReadA
 /* Starts the recording. For an exact recording, also lowers read-ahead if a process of headstart
  * remains that can restore it. In an initrd with systemd no such process remains, and headstartd
  * lowers read-ahead later. */
-static int start_recording(const EarlyOptions *o, int root_fd, int boot_fd)
+static int start_recording(const EarlyOptions *o, int root_fd, const char *pack_dir, int boot_fd)
 {
     _cleanup_(early_read_ahead_done) EarlyReadAhead read_ahead = EARLY_READ_AHEAD_NULL;
     _cleanup_handover_ Handover h = HANDOVER_NULL;
@@ -102,7 +100,7 @@ static int start_recording(const EarlyOptions *o, int root_fd, int boot_fd)
         return r == -ENODEV ? 0 : r;
     if (o->manager)
         return handover_store(o->manager, &h);
-    r = early_read_ahead_lower(root_fd, o->run, &read_ahead);
+    r = early_read_ahead_lower(root_fd, pack_dir, o->run, &read_ahead);
     if (r < 0)
         log_warning_errno(r, "headstart-init: cannot lower read-ahead, ignoring: %m");
     r = offer_by_process(o, &h, &read_ahead, boot_fd);
@@ -175,10 +173,14 @@ static int mark(const char *path)
     return fd < 0 ? -errno : 0;
 }
 
-/* Executes headstart-replay; returns on failure only. */
-static int execute_replay(const EarlyOptions *o, int boot_fd)
+/* Executes headstart-replay with the boot pack of `pack_dir` (early_find_pack_dir()); returns on
+ * failure only. */
+static int execute_replay(const EarlyOptions *o, const char *pack_dir, int boot_fd)
 {
-    static const char copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
+    static const char state[] = HEADSTART_STATE_DIR "/boot.pack",
+                      copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
+    bool is_copy = pack_dir && strcmp(pack_dir, HEADSTART_SYSCONF_DIR) == 0;
+    const char *pack = is_copy ? copy : state, *other = is_copy ? state : copy;
     bool is_initrd = strcmp(o->root, "/") != 0;
     char status[PATH_MAX], option[PATH_MAX], *marker = option + strlen("--marker=");
     /* If PID 1 starts headstart-init, headstart-replay also replays filesystems that are mounted
@@ -187,11 +189,13 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
                                is_initrd ? option : (char *)"--mount-wait=60s",
                                (char *)"--timeout=90s",
                                status,
-                               (char *)pack_path,
-                               (char *)copy,
+                               (char *)pack,
+                               (char *)other,
                                NULL};
     int r;
 
+    if (!pack_dir)
+        _exit(EXIT_SUCCESS); /* no pack was planned yet */
     if ((size_t)snprintf(status, sizeof(status), "--status=%s/replay-boot.json", o->run) >=
                 sizeof(status) ||
         (size_t)snprintf(option, sizeof(option), "--marker=%s/" REPLAY_MARKER, o->run) >=
@@ -200,10 +204,8 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     r = enter_root(o->root);
     if (r < 0)
         return r;
-    if (access(pack_path, F_OK) < 0 && access(copy, F_OK) < 0)
-        _exit(EXIT_SUCCESS); /* no pack was planned yet */
     /* The disk reads the pack while the program starts. */
-    own_file_read_ahead(access(pack_path, F_OK) < 0 ? copy : pack_path);
+    own_file_read_ahead(pack);
     if (o->survives) {
         r = mark(marker);
         if (r < 0)
@@ -243,13 +245,15 @@ static void log_to_kernel(void)
  * back and forth between the directories. */
 static void request_pack_beside(const EarlyOptions *o, int root_fd, int boot_fd)
 {
+    const char *pack_dir;
     char path[PATH_MAX];
 
     if (early_forbidden_by_kernel(o->words) || early_disk_rotates(root_fd) || fork() != 0)
         return;     /* without the process, the pack is requested later */
     close(boot_fd); /* the boot does not wait for this process */
-    if (!early_is_idle(root_fd) && early_may_replay(root_fd) &&
-        (size_t)snprintf(path, sizeof(path), "%s%s", o->root, pack_path) < sizeof(path))
+    pack_dir = early_find_pack_dir(root_fd);
+    if (pack_dir && !early_is_idle(root_fd, pack_dir) && early_may_replay(root_fd, pack_dir) &&
+        (size_t)snprintf(path, sizeof(path), "%s%s/boot.pack", o->root, pack_dir) < sizeof(path))
         own_file_read_ahead(path);
     _exit(EXIT_SUCCESS);
 }
@@ -258,6 +262,7 @@ static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
     char replay[PATH_MAX], marker[PATH_MAX];
+    const char *pack_dir;
     int r;
 
     log_to_kernel();
@@ -270,7 +275,8 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     request_pack_beside(o, root_fd, boot_fd);
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
-    if (early_is_idle(root_fd)) {
+    pack_dir = early_find_pack_dir(root_fd);
+    if (early_is_idle(root_fd, pack_dir)) {
         close(boot_fd); /* the boot continues */
         own_units_read_ahead(o->root);
         _exit(EXIT_SUCCESS);
@@ -281,16 +287,16 @@ static void run_child(const EarlyOptions *o, int boot_fd)
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);
     }
-    r = start_recording(o, root_fd, boot_fd);
+    r = start_recording(o, root_fd, pack_dir, boot_fd);
     if (r < 0)
         log_warning_errno(r, "headstart-init: the recording begins later: %m");
-    if (!early_may_replay(root_fd)) {
+    if (!early_may_replay(root_fd, pack_dir)) {
         if (r >= 0 &&
             (size_t)snprintf(marker, sizeof(marker), "%s/" RECORD_MARKER, o->run) < sizeof(marker))
             (void)mark(marker); /* `headstart doctor` then reports no fault */
         _exit(EXIT_SUCCESS);
     }
-    r = execute_replay(o, boot_fd);
+    r = execute_replay(o, pack_dir, boot_fd);
     log_error_errno(r, "headstart-init: cannot start headstart-replay: %m");
     _exit(EXIT_FAILURE);
 }

@@ -29,7 +29,7 @@
 #define EXIT_USAGE 2
 
 typedef struct Arguments {
-    char **packs; /* the first that exists is replayed; NULL-terminated */
+    char **packs; /* pack_load() chooses one; NULL-terminated */
     const char *root;
     const char *status; /* file to write the result to, or NULL */
     const char *marker; /* file that exists while no other replay is needed, or NULL */
@@ -90,7 +90,8 @@ static const Option options[] = {
 static void help(void)
 {
     puts("headstart-replay [OPTIONS…] PACK…\n\n"
-         "Read the first PACK that exists into the page cache.\n\n"
+         "Read the first PACK that exists into the page cache. Of packs with the same file\n"
+         "name, read the newest.\n\n"
          "Options:");
     options_print(options);
     puts("\nSee the headstart-replay(8) man page for details.");

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* This many bytes of a compressed file contain the header of the pack. */
 #define HEAD_SIZE 4096U
@@ -98,16 +99,38 @@ static void read_header(Loading *l, const char *path)
     pthread_mutex_unlock(&l->lock);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Returns the path of the first file that exists, or of the newest file of the same name. If no
+ * file exists, returns the last path. */
+static const char *choose(char *const *paths)
+{
+    const char *chosen = NULL;
+    struct stat best, st;
+
+    for (; *paths; paths++) {
+        if ((chosen && strcmp(name_of(chosen), name_of(*paths)) != 0) || stat(*paths, &st) < 0)
+            continue;
+        if (chosen && timespec_nsec(&st.st_mtim) <= timespec_nsec(&best.st_mtim))
+            continue;
+        chosen = *paths;
+        best = st;
+    }
+    return chosen ? chosen : paths[-1];
+}
+
 static void *load(void *arg)
 {
     Loading *l = arg;
-    char *const *path = l->paths;
+    const char *path = choose(l->paths);
 
-    /* The filesystem of the first path may not be mounted yet. */
-    while (path[1] && access(*path, F_OK) < 0)
-        path++;
-    read_header(l, *path);
-    l->error = read_pack(*path, &l->result);
+    read_header(l, path);
+    l->error = read_pack(path, &l->result);
     pthread_mutex_lock(&l->lock);
     l->done = true;
     pthread_cond_signal(&l->changed);

@@ -24,7 +24,10 @@ void loaded_pack_done(LoadedPack *p);
 #define _cleanup_loaded_pack_ _cleanup_(loaded_pack_done)
 
 /* Reads the first file of `paths` that exists, as a whole and in a separate thread, and validates
- * it. The file is not mapped, so that it cannot change after validation. To be called once.
+ * it. Files of the same name are copies of one another (state/early-pack.h), and of these the
+ * newest is read: if the filesystem of the first is mounted later, an old file may lie below its
+ * mount point. The file is not mapped, so that it cannot change after validation. To be called
+ * once.
  *
  * The time until the pack is loaded is part of the hold (report->hold). Sends READY=1 at the end of
  * the hold: at hold_unread_until(), or earlier if the header of the pack was read and demands it.

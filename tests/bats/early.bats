@@ -614,6 +614,40 @@ read_ahead_file() {
     logged 0
 }
 
+@test "of a hidden state directory and the copies in /etc, headstart-init obeys the one with the newer pack" {
+    local hidden=$HS_MNT/var/lib/headstart copies=$HS_MNT/etc/headstart order before
+    with_pack
+    echo pack >"$copies/boot.pack"
+    touch -d '2026-01-01 00:00:00.000000001' "$hidden/boot.pack"
+    touch -d '2026-01-01 00:00:00.000000002' "$copies/boot.pack"
+    stand_in 'tell("READY=1")'
+    order="--marker=.* /etc/headstart/boot.pack /var/lib/headstart/boot.pack"
+    # What the hidden directory says does not count.
+    touch "$hidden/boot-idle"
+    init
+    noted "$order"
+    before=$(<"$(read_ahead_file)")
+    echo '{"exact":true,"read_ahead_kb":16}' >"$hidden/rerecord-boot"
+    rm "$HS_TMP/noted"
+    init
+    noted "$order"
+    [ ! -e "$HS_RUN/record-boot.early" ]
+    [ "$(<"$(read_ahead_file)")" -eq "$before" ]
+    rm "$hidden"/{boot-idle,rerecord-boot} "$HS_TMP/noted"
+    touch "$copies/boot-idle"
+    init
+    [ ! -e "$HS_TMP/noted" ]
+    # When the state is on the root filesystem again, its next pack is newer than a copy that remains.
+    touch -d '2026-01-01 00:00:00.000000003' "$hidden/boot.pack"
+    init
+    noted "--marker=.* /var/lib/headstart/boot.pack /etc/headstart/boot.pack"
+    touch "$hidden/boot-idle"
+    rm "$copies/boot-idle" "$HS_TMP/noted"
+    init
+    [ ! -e "$HS_TMP/noted" ]
+    logged 0
+}
+
 @test "on a full root filesystem that can be written nothing is logged, and everything begins" {
     with_pack
     stand_in 'tell("READY=1")' 'note("replayed")'

@@ -285,12 +285,26 @@ metadata() {
     HS_STATE=$HS_MNT/state
     hs plan --quiet
     cmp "$HS_STATE/boot.pack" "$copy"
+    # Early boot uses the newer of both, so the copy must be no older.
+    [ ! "$HS_STATE/boot.pack" -nt "$copy" ]
     [ "$(stat -c %a "$copy")" = 600 ]
     # headstart-replay replays the first of the given packs that exists. Here this is the second
     # one, the copy.
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/nowhere/boot.pack" "$copy"
     jq -e '.files == 2' <<<"$output"
     run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/nowhere" "$HS_TMP/nowhere2"
+    # Of packs of the same name it replays the newest, because an old state directory may lie below
+    # the mount point of /var.
+    mkdir "$HS_TMP/hidden"
+    echo damaged | tee "$HS_TMP/hidden/boot.pack" >"$HS_TMP/hidden/login.pack"
+    touch -r "$copy" -d '1 hour ago' "$HS_TMP/hidden"/*
+    run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/hidden/boot.pack" "$copy"
+    jq -e '.files == 2' <<<"$output"
+    run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$copy" "$HS_TMP/hidden/boot.pack"
+    run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/hidden/login.pack" "$copy"
+    touch "$HS_TMP/hidden/boot.pack"
+    run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/hidden/boot.pack" "$copy"
+    run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$copy" "$HS_TMP/hidden/boot.pack"
     # A boot that is recorded again must not find the copy, because early boot cannot see the
     # request in the state directory.
     hs rerecord --quiet --stage=login
