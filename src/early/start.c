@@ -27,6 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -39,6 +40,13 @@
 /* headstart-replay needs a moment of CPU time to report that its deadline has passed. The boot
  * continues within 100 ms after the deadline, so this leaves headstart-init a moment, too. */
 #define HOLD_MARGIN (50 * USEC_PER_MSEC)
+
+/* The longest wait for the exit status of a replay that has closed its descriptors. */
+#define EXIT_WAIT (40 * USEC_PER_MSEC)
+
+/* Exit statuses: wrong usage of headstart-replay, and those of a shell or loader that cannot
+ * execute or find what it needs. */
+enum { EXIT_USAGE = 2, EXIT_NOT_LOADED = 126, EXIT_NOT_FOUND = 127 };
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
@@ -341,7 +349,8 @@ static bool may_continue(int notify_fd, usec_t *hold)
     return false;
 }
 
-static void await_replay(usec_t begun, int notify_fd, int end_fd)
+/* Returns true if the replay has ended, or never begins: every copy of boot_fd is closed. */
+static bool await_replay(usec_t begun, int notify_fd, int end_fd)
 {
     const usec_t limit = hold_limit(AT_FDCWD);
     usec_t hold = USEC_INFINITY; /* not known before headstart-replay requests time */
@@ -356,12 +365,52 @@ static void await_replay(usec_t begun, int notify_fd, int end_fd)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            return false;
         if ((p[0].revents & POLLIN) && may_continue(notify_fd, &hold))
-            return;
+            return false;
         if (p[1].revents && !(p[0].revents & POLLIN))
-            return;
+            return true;
     }
+}
+
+/* Returns true if another replay may succeed: a signal or wrong usage ended this one, or it could
+ * not be loaded. After another error, such as an unusable pack, no replay succeeds. */
+static bool may_retry(int status)
+{
+    return WIFSIGNALED(status) || (WIFEXITED(status) && (WEXITSTATUS(status) == EXIT_USAGE ||
+                                                         WEXITSTATUS(status) == EXIT_NOT_LOADED ||
+                                                         WEXITSTATUS(status) == EXIT_NOT_FOUND));
+}
+
+/* Waits until the process can be reaped, for EXIT_WAIT at most. A process closes its descriptors
+ * shortly before that. */
+static void await_exit(pid_t pid)
+{
+    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+    if (p.fd < 0)
+        return;
+    (void)poll(&p, 1, EXIT_WAIT / USEC_PER_MSEC);
+    close(p.fd);
+}
+
+/* Reaps the process if it has ended. If it ended without a replay and another replay may succeed,
+ * removes the marker, so that headstart-replay-boot.service replays the boot. The system manager
+ * reaps a process that continues to run. */
+static void reap(const EarlyOptions *o, pid_t pid, bool closed)
+{
+    char marker[PATH_MAX];
+    bool marked = o->survives &&
+                  (size_t)snprintf(marker, sizeof(marker), "%s/" REPLAY_MARKER, o->run) <
+                          sizeof(marker) &&
+                  access(marker, F_OK) >= 0;
+    int status;
+
+    /* Without a marker, a process that has closed the descriptor may continue to run. */
+    if (closed && marked)
+        await_exit(pid);
+    if (waitpid(pid, &status, WNOHANG) == pid && marked && may_retry(status))
+        (void)unlink(marker);
 }
 
 /* Writes how long the boot has waited. The runtime directory is missing if nothing was started. */
@@ -401,8 +450,6 @@ void early_start(const EarlyOptions *o)
         run_child(o, boot_fd);
     }
     close(TAKE_FD(boot_fd));
-    await_replay(begun, notify_fd, end_fd);
+    reap(o, pid, await_replay(begun, notify_fd, end_fd));
     report_delay(o, begun);
-    /* A process that continues to run is reaped by the system manager. */
-    (void)waitpid(pid, NULL, WNOHANG);
 }

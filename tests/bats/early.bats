@@ -405,6 +405,7 @@ logged() {
     hs_wait 20 test -s "$HS_TMP/kmsg"
     logged 1
     grep -q "headstart-replay: .*--gone" "$HS_TMP/kmsg"
+    [ ! -e "$HS_RUN/replay-boot.early" ]
     [ -S "$HS_RUN/handover" ]
     [ ! -e "$HS_RUN/replay-boot.json" ]
     # The pack has another version.
@@ -612,6 +613,31 @@ read_ahead_file() {
     [ -S "$HS_RUN/handover" ]
     [ -e "$HS_RUN/replay-boot.early" ]
     logged 0
+}
+
+@test "the unit replays the boot if the replay was killed or could not be loaded, but not after another error" {
+    local line
+    with_pack
+    for line in 'os.kill(os.getpid(), 9)' 'os.kill(os.getpid(), 15)' 'sys.exit(127)' 'sys.exit(126)' 'sys.exit(2)'; do
+        stand_in "note('marker ' + str(os.path.exists('$HS_RUN/replay-boot.early')))" "$line"
+        rm -f "$HS_TMP/noted"
+        init
+        noted "marker True"
+        if [ -e "$HS_RUN/replay-boot.early" ]; then
+            echo "the marker remains after $line"
+            false
+        fi
+    done
+    for line in 'sys.exit(0)' 'sys.exit(1)'; do
+        stand_in "$line"
+        init
+        [ -e "$HS_RUN/replay-boot.early" ]
+    done
+    # Nothing waits for a process that continues to run, and such a process keeps the marker.
+    stand_in 'os.closerange(3, 64)' 'time.sleep(25)' 'os.kill(os.getpid(), 9)'
+    init_in_time
+    [ -e "$HS_RUN/replay-boot.early" ]
+    [ "$(waited)" -lt 2000000 ]
 }
 
 @test "of a hidden state directory and the copies in /etc, headstart-init obeys the one with the newer pack" {
