@@ -445,6 +445,9 @@ int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at)
     if (!p)
         return -ENOMEM;
     t->unsettled = true;
+    /* If a thread other than the leader executes a program, the leader exits first. The process
+     * lives on with the thread as its leader. */
+    p->exited = false;
     p->stale = false;
     p->asked = false;
     r = add_run(t, p, PROCESS_NONE, at, &run);

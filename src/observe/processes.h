@@ -39,6 +39,8 @@
  *                             and the process returns to its previous run.
  *     any        -> exited    process_table_exit() or process_table_reap(). The record stays, since
  *                             opens of the process may still be queued.
+ *     exited     -> executing process_table_exec(): only the first thread had exited, because
+ *                             another thread of the process called execve(2).
  *     exited     -> forgotten process_table_settle(), one batch later, or process_table_fork() if
  *                             the PID is used again. The process leaves its run. */
 

@@ -584,6 +584,48 @@ static void test_duplicate_pids(void **state)
     assert_int_equal(opens(10), second);
 }
 
+/* A thread other than the leader executes a program: the kernel reports the exit of the leader, and
+ * then the execve. The process lives on. */
+static void test_exec_by_thread(void **state)
+{
+    for (int later = 0; later < 2; later++) {
+        uint32_t pid = later ? 20 : 10, first, run;
+
+        forks(1, pid);
+        assert_int_equal(process_table_uid(table, pid, 1000), 0);
+        execs(pid);
+        program(pid, SH);
+        program(pid, LOADER);
+        first = opens(pid);
+        batch();
+        batch();
+        exits(pid);
+        if (later)
+            batch();
+        execs(pid);
+        program(pid, CAT);
+        program(pid, LOADER);
+        run = opens(pid);
+        for (int i = 0; i < 4; i++)
+            batch();
+        assert_int_equal(opens(pid), run);
+        assert_int_equal(application(run), CAT);
+        assert_int_equal(process_table_uid_of(table, pid), 1000);
+        assert_true(last_run_of(first)->end < USEC_INFINITY);
+        assert_true(last_run_of(run)->end == USEC_INFINITY);
+        assert_int_equal(n_lifetimes(CAT), 1 + later);
+        exits(pid);
+        forks(1, pid); /* the PID is used again */
+        assert_int_equal(application(opens(pid)), SYSTEMD);
+        assert_int_equal(process_table_uid_of(table, pid), 0);
+        assert_true(last_run_of(run)->end < USEC_INFINITY);
+        exits(pid);
+        batch();
+        batch();
+        assert_false(process_table_knows(table, pid));
+    }
+}
+
 static void test_uid(void **state)
 {
     forks(1, 10);
@@ -928,6 +970,7 @@ int main(void)
             TEST(test_unwatched_last),
             TEST(test_lost_events),
             TEST(test_duplicate_pids),
+            TEST(test_exec_by_thread),
             TEST(test_uid),
             TEST(test_owner),
             TEST(test_forgotten),
