@@ -192,8 +192,5 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
     if (fd < 0)
         return fd;
     r = fd_get_path(fd, path, size);
-    /* A bind mount may show only a part of the filesystem. Objects elsewhere have no path there. */
-    if (r >= 0 && w && !path_is_below(path, w->target))
-        return -ESTALE;
     return r < 0 ? r : TAKE_FD(fd);
 }

@@ -276,58 +276,33 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     return 0;
 }
 
-/* Returns the watch of the mounted filesystem with that st_dev, or NULL. */
-static Watch *find_mounted(const Fanotify *f, uint64_t st_dev)
-{
-    for (size_t i = 0; i < f->n_watches; i++)
-        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev)
-            return &f->watches[i];
-    return NULL;
-}
-
-static void close_mount(Watch *w)
-{
-    if (w->mount_fd >= 0)
-        close(w->mount_fd);
-    w->mount_fd = -EBADF;
-}
-
-int fanotify_set_target(Fanotify *f, uint64_t st_dev, const char *target)
-{
-    Watch *w = find_mounted(f, st_dev);
-    char *copy;
-
-    if (!w || strcmp(w->target, target) == 0)
-        return 0;
-    copy = strdup(target);
-    if (!copy)
-        return -ENOMEM;
-    close_mount(w);
-    free(w->target);
-    w->target = copy;
-    return 0;
-}
-
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev)
 {
-    Watch *w = find_mounted(f, st_dev);
-
-    if (!w)
-        return;
-    close_mount(w);
-    w->gone = true;
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev) {
+            if (f->watches[i].mount_fd >= 0)
+                close(f->watches[i].mount_fd);
+            f->watches[i].mount_fd = -EBADF;
+            f->watches[i].gone = true;
+            return;
+        }
 }
 
 uint32_t fanotify_number(const Fanotify *f, uint64_t st_dev)
 {
-    const Watch *w = find_mounted(f, st_dev);
-
-    return w ? w->number : EVENT_LOG_UNWATCHED;
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev)
+            return f->watches[i].number;
+    return EVENT_LOG_UNWATCHED;
 }
 
 bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev)
 {
-    const Watch *w = find_mounted(f, st_dev);
+    for (size_t i = 0; i < f->n_watches; i++) {
+        const Watch *w = &f->watches[i];
 
-    return w && !has_mark(w->by_descriptor ? f->descriptor_fd : f->handle_fd, w->mount_dev);
+        if (!w->gone && w->st_dev == st_dev)
+            return !has_mark(w->by_descriptor ? f->descriptor_fd : f->handle_fd, w->mount_dev);
+    }
+    return false;
 }

@@ -62,10 +62,6 @@ bool fanotify_needs_descriptors(int error);
  * errno. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
-/* Replaces the mount at which a watched filesystem is found. In descriptor mode, objects that were
- * logged below the earlier target can then not be resolved. Returns 0 or -ENOMEM. */
-int fanotify_set_target(Fanotify *f, uint64_t st_dev, const char *target);
-
 /* Forgets a filesystem that is no longer mounted, because another one may get its st_dev. A
  * filesystem that is watched again gets its old number, unless many others have been watched since:
  * objects that were logged with the old number can then not be resolved. */
@@ -99,8 +95,7 @@ int fanotify_take_descriptors(Fanotify *f);
 /* Writes the path of the object, as this process sees it, and opens it with O_PATH. Enters no mount
  * below that of the object's filesystem, because a user may have made it. Returns the descriptor;
  * -EREMOTE if the lookup may hang; -ETIMEDOUT if the disk does not answer; -EXDEV if another mount
- * hides the object; -ENOENT or -ESTALE if the object is gone, or lies outside of the part of the
- * filesystem that is mounted; or another negative errno. */
+ * hides the object; -ENOENT or -ESTALE if the object is gone; or another negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 /* Returns the first argument of disk_call() for the filesystem of the object. */
 uint64_t fanotify_call_dev(const Fanotify *f, const LoggedObject *o);

@@ -6,7 +6,6 @@
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 void watched_volumes_done(WatchedVolumes *w)
 {
@@ -23,20 +22,6 @@ bool watched_volumes_have(const WatchedVolumes *w, uint64_t st_dev)
     return false;
 }
 
-/* Returns true if the mount of the volume is still there, and shows as much of the filesystem as
- * `best`, the mount of the filesystem that would be chosen now. */
-static bool is_in_place(const MountTable *t, const Volume *v, const Mount *best)
-{
-    const Mount *m;
-
-    if (strcmp(v->target, best->target) == 0)
-        return true;
-    m = mount_table_find(t, v->target);
-    return m && strcmp(m->target, v->target) == 0 && strcmp(m->root, best->root) == 0 &&
-           m->major == best->major && m->minor == best->minor &&
-           mount_subvolume_id(m) == mount_subvolume_id(best);
-}
-
 int watched_volumes_changed(const WatchedVolumes *w, const Fanotify *f, const char *root)
 {
     _cleanup_mount_table_ MountTable t = {0};
@@ -49,13 +34,8 @@ int watched_volumes_changed(const WatchedVolumes *w, const Fanotify *f, const ch
         r = mount_table_select(&t, root, &chosen, &n);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < n; i++) {
-        const Volume *v = volume_by_mount(&w->table, &t.mounts[chosen[i]]);
-
-        if (v && !is_in_place(&t, v, &t.mounts[chosen[i]]))
-            return 1;
-        known += v != NULL;
-    }
+    for (size_t i = 0; i < n; i++)
+        known += volume_by_mount(&w->table, &t.mounts[chosen[i]]) != NULL;
     if (known != n || known != w->table.n)
         return 1;
     for (size_t i = 0; i < w->n; i++)
@@ -93,41 +73,6 @@ static void drop_unmounted(WatchedVolumes *w, Fanotify *f, const VolumeTable *mo
     w->n = n;
 }
 
-static int replace(char **where, const char *by)
-{
-    char *copy = strdup(by);
-
-    if (!copy)
-        return -ENOMEM;
-    free(*where);
-    *where = copy;
-    return 0;
-}
-
-/* Gives each volume of `now` the target that it had before, if its mount there is in place. */
-static int keep_targets(const WatchedVolumes *w, const char *root, VolumeTable *now)
-{
-    _cleanup_mount_table_ MountTable t = {0};
-    _cleanup_free_ size_t *chosen = NULL;
-    size_t n = 0;
-    int r = mount_table_read(AT_FDCWD, &t);
-
-    if (r >= 0)
-        r = mount_table_select(&t, root, &chosen, &n);
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        const Mount *m = &t.mounts[chosen[i]];
-        const Volume *before = volume_by_mount(&w->table, m), *v = volume_by_mount(now, m);
-        Volume *x = v ? &now->volumes[v - now->volumes] : NULL;
-
-        if (!x || !before || !is_in_place(&t, before, m))
-            continue;
-        r = replace(&x->target, before->target);
-        if (r >= 0)
-            r = replace(&x->mountpoint, before->mountpoint);
-    }
-    return r;
-}
-
 static void log_if_new(const WatchedVolumes *w, const Volume *v)
 {
     if (!volume_by_dev(&w->table, v->st_dev))
@@ -141,8 +86,6 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
     int r;
 
     r = volume_table_read(AT_FDCWD, root, &t);
-    if (r >= 0)
-        r = keep_targets(w, root, &t);
     if (r < 0)
         return r;
     if (w->store) {
@@ -156,12 +99,8 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
             log_if_new(w, &t.volumes[i]);
             continue;
         }
-        if (watched_volumes_have(w, t.volumes[i].st_dev)) {
-            r = fanotify_set_target(f, t.volumes[i].st_dev, t.volumes[i].target);
-            if (r < 0)
-                return r;
+        if (watched_volumes_have(w, t.volumes[i].st_dev))
             continue;
-        }
         r = grow_array(&w->items, &w->allocated, w->n + 1, sizeof(WatchedVolume));
         if (r >= 0)
             r = fanotify_watch(f, &t.volumes[i], w->next_number);

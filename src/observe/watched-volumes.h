@@ -24,18 +24,16 @@ typedef struct WatchedVolumes {
 void watched_volumes_done(WatchedVolumes *w);
 
 /* Marks the filesystems that were mounted since the last call, also those that were unmounted and
- * mounted again, and drops those that are no longer mounted, because another filesystem may get
- * their st_dev. A filesystem keeps its target while it is mounted there, unless another mount shows
- * a larger part of it. A bind mount for a while therefore changes no recorded path. A filesystem
- * that is encrypted better than the store is not marked (volume/encryption.h); one line is logged.
- * A filesystem that cannot be marked is left out. Returns 0, -ENOMEM, -EPERM (the first mark was
- * refused), or the error of reading mountinfo or the encryption of the store. */
+ * mounted again, and drops those that are no longer
+ * mounted, because another filesystem may get their st_dev. A filesystem that is encrypted better
+ * than the store is not marked (volume/encryption.h); one line is logged. A filesystem that cannot
+ * be marked is left out. Returns 0, -ENOMEM, -EPERM (the first mark was refused), or the error of
+ * reading mountinfo or the encryption of the store. */
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
-/* Returns 1 if watched_volumes_update() would find another set of filesystems, another target of
- * one of them, or one that has been unmounted and mounted again, 0 if not, or the negative errno of
- * reading mountinfo. It reads only /proc: mounts change often while a machine boots, but
- * filesystems on disks rarely do. */
+/* Returns 1 if watched_volumes_update() would find another set of filesystems, or one that has been
+ * unmounted and mounted again, 0 if not, or the negative errno of reading mountinfo. It reads only
+ * /proc: mounts change often while a machine boots, but filesystems on disks rarely do. */
 int watched_volumes_changed(const WatchedVolumes *w, const Fanotify *f, const char *root);
 
 /* Returns true if the trace may name this opened file of a filesystem (NULL: an unknown

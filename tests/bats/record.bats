@@ -472,44 +472,6 @@ time.sleep(600)
     shown '.n_unresolved == 0'
 }
 
-@test "a filesystem whose mount goes away while a bind mount of it remains is recorded there" {
-    hs_filesystem ext4 64
-    local first=$HS_MNT
-    mkdir "$first/second" "$first/remains" "$first/part"
-    truncate -s 64M "$HS_TMP/second.img"
-    mkfs.ext4 -q "$HS_TMP/second.img"
-    hs_loop "$HS_TMP/second.img"
-    hs_mount "$HS_LOOP" "$first/second"
-    echo x >"$first/second/early"
-    echo x >"$first/second/late"
-    mkdir "$first/second/sub"
-    echo x >"$first/second/sub/file"
-    recorder_start
-    cat "$first/second/early" >/dev/null
-    hs_defer hs_umount "$first/remains"
-    mount --bind "$first/second" "$first/remains"
-    hs_umount "$first/second"
-    # The recorder is woken by the change of mounts.
-    sleep 1
-    cat "$first/remains/late" >/dev/null
-    recorder_stop
-    shown '[.volumes[].mountpoint] | sort == ["/", "/remains"]'
-    shown '[.files[].path] | index("/remains/early") and index("/remains/late")'
-    shown '.n_unresolved == 0'
-    # The next bind mount shows only a part of the filesystem, and the other files have no path.
-    rm -rf "$HS_STATE" "$HS_TMP/notify"
-    recorder_start
-    cat "$first/remains/early" "$first/remains/sub/file" >/dev/null
-    hs_defer hs_umount "$first/part"
-    mount --bind "$first/remains/sub" "$first/part"
-    hs_umount "$first/remains"
-    sleep 1
-    recorder_stop
-    shown '[.volumes[].mountpoint] | sort == ["/", "/part"]'
-    shown '[.files[] | select(.directory | not) | .path] == ["/part/file"]'
-    shown '.n_unresolved == 1'
-}
-
 # marked PID TARGET: checks that the process's fanotify group has a mark on that filesystem
 # (fdinfo).
 marked() {
