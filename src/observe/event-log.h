@@ -16,7 +16,7 @@
 /* An object. The object is identified by handle (the file handle of a directory and a name in it;
  * "." is the directory itself), or by path where the kernel gives no handles. */
 typedef struct LoggedObject {
-    uint32_t filesystem;  /* the caller's number, EVENT_LOG_REMOTE or EVENT_LOG_UNWATCHED */
+    uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
     int32_t handle_type;  /* for open_by_handle_at(2) */
     uint16_t handle_size; /* 0: the name is an absolute path */
     uint16_t name_size;   /* without a NUL */
@@ -29,9 +29,6 @@ typedef struct LoggedObject {
 /* The filesystem number of objects that are identified by their path because their filesystem may
  * hang. Such a path is never looked up. */
 #define EVENT_LOG_REMOTE UINT32_MAX
-/* The filesystem number of objects that are identified by their path because their filesystem is
- * not watched. */
-#define EVENT_LOG_UNWATCHED (UINT32_MAX - 1)
 
 typedef struct LoggedEvent {
     uint32_t object;

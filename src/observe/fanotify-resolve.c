@@ -7,7 +7,6 @@
 #include "base/macros.h"
 #include "base/open.h"
 #include "system/disk-call.h"
-#include "volume/mount-table.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -59,20 +58,10 @@ int fanotify_can_resolve(const char *path)
     return fd < 0 ? -errno : 0;
 }
 
-/* Opens the object with this path, which must be on the filesystem that is mounted at `target`. */
-static int open_by_path(int mount_fd, const char *target, const char *path)
-{
-    if (!path_is_below(path, target))
-        return -ESTALE;
-    path += strcmp(target, "/") == 0 ? 0 : strlen(target);
-    path += strspn(path, "/");
-    return open_beneath(mount_fd, *path ? path : ".");
-}
-
-/* Opens an object with O_PATH; mount_fd is a descriptor of its filesystem, which is mounted at
- * `target`. A user may have mounted another filesystem on the object since, which may hang, so no
- * mount is entered. Returns a descriptor or a negative errno. */
-static int open_object(int mount_fd, const char *target, const LoggedObject *o)
+/* Opens an object with O_PATH; mount_fd is any descriptor of its filesystem. A user may have
+ * mounted another filesystem on the object since, which may hang, so no mount is entered. Returns a
+ * descriptor or a negative errno. */
+static int open_object(int mount_fd, const LoggedObject *o)
 {
     union {
         struct file_handle h;
@@ -80,8 +69,6 @@ static int open_object(int mount_fd, const char *target, const LoggedObject *o)
     } x;
     _cleanup_close_ int dir = -EBADF;
 
-    if (o->handle_size == 0)
-        return open_by_path(mount_fd, target, o->name);
     x.h.handle_bytes = o->handle_size;
     x.h.handle_type = o->handle_type;
     memcpy(x.h.f_handle, o->handle, o->handle_size);
@@ -117,9 +104,14 @@ static void open_free(DiskJob *job)
 static void open_run(DiskJob *job)
 {
     OpenJob *x = (OpenJob *)job;
-    _cleanup_close_ int mount_fd = open_target(x->target, &x->fsid);
+    _cleanup_close_ int mount_fd = -EBADF;
 
-    x->fd = mount_fd < 0 ? mount_fd : open_object(mount_fd, x->target, &x->object);
+    if (x->object.handle_size == 0) {
+        x->fd = open_without_symlinks(x->name);
+        return;
+    }
+    mount_fd = open_target(x->target, &x->fsid);
+    x->fd = mount_fd < 0 ? mount_fd : open_object(mount_fd, &x->object);
 }
 
 static int open_in_time(const Watch *w, const LoggedObject *o)
@@ -152,18 +144,6 @@ static int open_in_time(const Watch *w, const LoggedObject *o)
     return r;
 }
 
-/* Opens an object of a filesystem that is not watched, for example a tmpfs. A user may have mounted
- * a filesystem on its path since that may hang. */
-static int open_unwatched(const LoggedObject *o)
-{
-    _cleanup_mount_table_ MountTable t = {0};
-    int r = mount_table_read(AT_FDCWD, &t);
-
-    if (r < 0)
-        return r;
-    return mount_table_path_is_local(&t, o->name) ? open_without_symlinks(o->name) : -EREMOTE;
-}
-
 uint64_t fanotify_call_dev(const Fanotify *f, const LoggedObject *o)
 {
     const Watch *w = watch_by_number(f, o->filesystem);
@@ -179,15 +159,15 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
 
     if (o->filesystem == EVENT_LOG_REMOTE)
         return -EREMOTE;
-    if (o->filesystem == EVENT_LOG_UNWATCHED)
-        fd = open_unwatched(o);
-    else if (!w || o->handle_size > MAX_HANDLE_SZ)
+    if ((!w && (o->handle_size > 0 || o->filesystem != 0)) || o->handle_size > MAX_HANDLE_SZ)
         return -ESTALE;
-    else if (w->call_dev != 0)
+    if (w && w->call_dev != 0)
         fd = open_in_time(w, o);
+    else if (o->handle_size == 0)
+        fd = open_without_symlinks(o->name);
     else {
         r = open_mount(w);
-        fd = r < 0 ? r : open_object(r, w->target, o);
+        fd = r < 0 ? r : open_object(r, o);
     }
     if (fd < 0)
         return fd;

@@ -381,68 +381,6 @@ time.sleep(600)
     shown '[.files[] | select(.looked_up | not) | .path] | index("/kept") and (index("/other/file") | not)'
 }
 
-@test "a btrfs subvolume: what was mounted on a file or its directory since it was opened is not followed" {
-    local file server
-    [ -e /dev/fuse ] || skip "needs /dev/fuse"
-    hs_filesystem btrfs 320
-    btrfs subvolume create "$HS_MNT/@" >/dev/null
-    hs_umount "$HS_MNT"
-    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
-    mkdir "$HS_MNT/d" "$HS_MNT/bound" "$HS_MNT/other"
-    for file in file kept other/file bound/file d/program; do
-        echo x >"$HS_MNT/$file"
-    done
-    recorder_start
-    cat "$HS_MNT/file" "$HS_MNT/kept" "$HS_MNT/bound/file" "$HS_MNT/d/program" >/dev/null
-    # Of a subvolume the kernel reports descriptors, whose paths the recorder reads at once.
-    sleep 1
-    hs_defer umount "$HS_MNT/file"
-    mount --bind "$HS_MNT/other/file" "$HS_MNT/file"
-    hs_defer umount "$HS_MNT/bound"
-    mount --bind "$HS_MNT/other" "$HS_MNT/bound"
-    "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P true)" "$HS_MNT/d" >"$HS_TMP/hung" 3>&- &
-    server=$!
-    # When the server of the mount is gone, the mount answers with errors and can be unmounted.
-    hs_defer umount -l "$HS_MNT/d"
-    hs_defer hs_kill $server
-    hs_wait 10 grep -q mounted "$HS_TMP/hung"
-    kill -USR1 $server
-    hs_wait 10 grep -q hung "$HS_TMP/hung"
-    kill -TERM "$RECORDER"
-    hs_wait 5 trace_there
-    wait "$RECORDER"
-    show_trace
-    shown '[.files[] | select(.looked_up | not) | .path] |
-           index("/kept") and (index("/file") or index("/bound/file") or index("/d/program") | not)'
-}
-
-@test "what was mounted on a program since it started is not taken for the program" {
-    local name
-    hs_filesystem ext4 64
-    hs_programs dash
-    mv "$HS_MNT/bin/dash" "$HS_MNT/bin/kept"
-    cp "$HS_MNT/bin/kept" "$HS_MNT/bin/hidden"
-    echo x >"$HS_MNT/other"
-    for name in kept hidden; do
-        mkfifo "$HS_MNT/go-$name"
-        echo x >"$HS_MNT/data/$name"
-        inside "/bin/$name" -c "read -r x </go-$name; read -r x </data/$name" 3>&- &
-        hs_defer hs_kill $!
-        hs_wait 10 pgrep -f "^/bin/$name -c read -r x </go-$name;"
-    done
-    recorder_start
-    hs_defer umount "$HS_MNT/bin/hidden"
-    mount --bind "$HS_MNT/other" "$HS_MNT/bin/hidden"
-    for name in kept hidden; do
-        echo x >"$HS_MNT/go-$name"
-    done
-    sleep 1
-    recorder_stop
-    of /data/kept /bin/kept
-    shown '[.applications[].path] | index("/bin/hidden") | not'
-    shown 'any(.files[]; .path == "/data/hidden" and .application == null)'
-}
-
 @test "a filesystem that is mounted later is recorded, and every filesystem can be unmounted" {
     hs_filesystem ext4 64
     local first=$HS_MNT
