@@ -71,7 +71,7 @@ static int run(Context *c)
     r = import(c, args, n, &sum);
     if (r < 0)
         return r;
-    systemctl_reload_headstartd(c); /* its session cycle continues with the new chains */
+    systemctl_reload_headstartd(c); /* it continues with the sum */
     if (c->json != JSON_OFF)
         return cli_print_json(c, columns, (uint64_t)n, (uint64_t)sum->n_files);
     if (!c->quiet)

@@ -79,13 +79,13 @@ static int save(ModelSave *s)
         r = load_at(fd, s->state, &MODEL_LIMITS_DEFAULT, &m, &dropped); /* as in learning */
     if (r < 0)
         return r;
+    revision = m ? chains_revision(m->chains) : s->known.revision;
     if (!m)
         m = model_new(s->chains->halflife_usec);
     if (!m)
         return -ENOMEM;
     if (m->halflife_usec != s->chains->halflife_usec)
         return -EINVAL;
-    revision = chains_revision(m->chains);
     if (revision != s->known.revision && revision != s->known.left_revision)
         return -ESTALE;
     chains_free(m->chains);

@@ -41,6 +41,7 @@ struct Prefetcher {
     usec_t launches_since;  /* CLOCK_REALTIME: starts are replayed since then; USEC_INFINITY: they
                                are not */
     bool unrecorded;        /* prefetcher_end_recording() */
+    bool ending;            /* prefetcher_end() */
     usec_t decided_at, saved_at;
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
@@ -176,9 +177,27 @@ static int reload(Prefetcher *p, bool *ret_replaced)
 
 /* --- saving ----------------------------------------------------------------------------------- */
 
+static void on_application(void *arg, const RecordedApplication *a);
+
+/* Continues after a save that wrote nothing, because another program has deleted the model or has
+ * given it other chains. Chains from the disk lack the present session, so the running applications
+ * are reported again. Returns 0 or a negative errno. */
+static int continue_with_model(Prefetcher *p, int error)
+{
+    bool replaced = false;
+    int r;
+
+    if (p->ending && error == -ESTALE) {
+        log_notice("headstartd: model.json holds other chains than were saved: what this session "
+                   "has learned since is not saved");
+        return 0;
+    }
+    r = reload(p, &replaced);
+    return r >= 0 && replaced && !p->ending ? recorder_follow(p->recorder, on_application, p) : r;
+}
+
 static void finish_saving(Prefetcher *p, bool wait)
 {
-    bool replaced;
     int r;
 
     if (!p->saving)
@@ -187,9 +206,7 @@ static void finish_saving(Prefetcher *p, bool wait)
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT || r == -ESTALE) {
-        /* Another program has deleted the model, or has given it other chains. Nothing was written.
-         */
-        r = reload(p, &replaced);
+        r = continue_with_model(p, r);
         if (r >= 0)
             return;
     }
@@ -580,6 +597,7 @@ Prefetcher *prefetcher_end(Prefetcher *p)
 
     if (!p)
         return NULL;
+    p->ending = true;
     (void)recorder_follow(p->recorder, NULL, NULL);
     launch_thread_report(p->launches, &launches);
     p->launches = launch_thread_free(p->launches);

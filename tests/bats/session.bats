@@ -565,6 +565,25 @@ END
     [ "$(jq -c .chains <(zcat -f "$HS_STATE/model.json"))" != "$chains" ]
 }
 
+@test "a session that finds other chains at a save follows the applications that run" {
+    session_config MinSize=0 SaveInterval=1min
+    learned 2
+    session_start
+    cp "$HS_STATE/model.json" "$HS_TMP/other.json"
+    as_user /bin/first /data/a >/dev/null
+    hs_wait 30 dumped '.n_learned >= 2'
+    mkfifo "$HS_TMP/input"
+    as_user /bin/second nothing <"$HS_TMP/input" &
+    exec {input}>"$HS_TMP/input"
+    hs_wait 30 dumped '.running | length > 0'
+    "$HEADSTART" --state="$HS_STATE" import --quiet "$HS_TMP/other.json"
+    hs_wait 90 grep -q 'the session cycle continues with them' "$HS_TMP/daemon.log"
+    hs_wait 30 dumped '.running | length > 0'
+    exec {input}>&-
+    wait "$!" || true
+    session_stop
+}
+
 # user_serves_directory [own]: data/b/sub of the learned habit is on a disk whose content a user serves, and is not
 # read.
 user_serves_directory() {
