@@ -132,6 +132,7 @@ static void explain_idle(Checks *checks, const Context *c, const char *why)
 
 void checks_add_early(Checks *checks, const Context *c, int state_fd)
 {
+    bool disabled, off = checks_is_off(c, &disabled) || disabled;
     struct stat st;
 
     /* Either headstart-init or the headstart-replay that it has started creates this file. */
@@ -142,6 +143,8 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd)
         checks_add(checks, "early", CHECK_OK, NULL, NULL,
                    "recording began before the system manager, and this boot was not replayed, "
                    "because it is recorded again");
+    else if (off)
+        explain_idle(checks, c, "nothing starts early, because headstart is off");
     else if (state_fd >= 0 && fstatat(state_fd, STATE_IDLE_BOOT, &st, 0) == 0)
         explain_idle(checks, c,
                      "nothing starts early, because replay of the boot gains nothing here");

@@ -22,15 +22,23 @@
 #define STATE_FREE_MIN (16U << 20)
 #define HARM_REMEDY    "none: headstart tries again after 90 days"
 
-static void check_switches(Checks *checks, const Context *c)
+bool checks_is_off(const Context *c, bool *ret_disabled)
 {
     _cleanup_close_ int mark = rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR "/disabled", O_PATH);
 
-    if (kernel_command_line_has(c->system_fd, "headstart=0"))
+    *ret_disabled = mark >= 0;
+    return kernel_command_line_has(c->system_fd, "headstart=0");
+}
+
+static void check_switches(Checks *checks, const Context *c)
+{
+    bool disabled;
+
+    if (checks_is_off(c, &disabled))
         checks_add(checks, "switch", CHECK_PROBLEM, "nothing is recorded or replayed",
                    "remove headstart=0 from the kernel command line",
                    "headstart=0 is on the kernel command line");
-    else if (mark >= 0)
+    else if (disabled)
         checks_add(checks, "switch", CHECK_PROBLEM, "nothing is recorded or replayed",
                    "headstart enable", "headstart is disabled");
     else

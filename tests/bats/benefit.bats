@@ -630,6 +630,13 @@ planned() {
     early "the initrd was built after this boot began" note
     printf 'cpu 1\nbtime %s\n' "$(date -d '1 hour' +%s)" >"$root/proc/stat"
     early "this boot's initrd did not start headstart" note
+    mkdir -p "$root/etc/headstart"
+    : >"$root/etc/headstart/disabled"
+    early "headstart is off" ok
+    rm "$root/etc/headstart/disabled"
+    echo 'root=/dev/sda2 headstart=0' >"$root/proc/cmdline"
+    early "headstart is off" ok
+    rm "$root/proc/cmdline"
     : >"$HS_STATE/boot-idle"
     early "gains nothing here" ok
     rm "$HS_STATE/boot-idle"
