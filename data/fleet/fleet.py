@@ -64,9 +64,13 @@ def children_cpu():
 
 
 def run(command):
-    """Returns the exit status, standard output, and the last line of standard error."""
-    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=TIMEOUT_SEC, check=False)
+    """Returns the exit status, standard output, and the last line of standard error. A program that
+    does not end within TIMEOUT_SEC is killed and has the status -1."""
+    try:
+        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=TIMEOUT_SEC, check=False)
+    except subprocess.TimeoutExpired:
+        return -1, b"", f"{Path(command[0]).name} did not end within {TIMEOUT_SEC} s"
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return done.returncode, done.stdout, lines[-1] if lines else ""
 
@@ -86,7 +90,8 @@ def has_halflife(data, halflife_usec):
     """Returns whether a model has this half-life. Also returns True if the half-life cannot be read;
     `headstart merge` then names the reason. `headstart merge` refuses each model whose half-life
     differs from that of the first model, so without this check the order of the models would decide
-    which are left out."""
+    which are left out. A forged model can deceive the check; find_deviating() judges what `headstart
+    merge` makes of it."""
     head = data[:HEAD_BYTES]
     if head.startswith(b"\x1f\x8b"):
         try:
@@ -114,6 +119,19 @@ def merge(headstart, files, *options):
     raise FleetError(f"headstart merge ended with status {status}: {error}")
 
 
+def find_deviating(headstart, paths, halflife_usec):
+    """Returns [(path, reason)] of the models that cannot be merged alone, or that then have another
+    half-life."""
+    bad = []
+    for path in paths:
+        model, why = merge(headstart, [path], "--per-machine")
+        if why:
+            bad.append(why)
+        elif not has_halflife(model, halflife_usec):
+            bad.append((path, "another half-life"))
+    return bad
+
+
 def merge_machines(headstart, paths, halflife_usec=HALFLIFE_USEC):
     """Merges what machines have sent, and leaves out the models that cannot be merged. Each file counts
     as one machine, whatever number of machines the file states."""
@@ -134,9 +152,13 @@ def merge_machines(headstart, paths, halflife_usec=HALFLIFE_USEC):
     while good and part.model is None:
         part.n_merges += 1
         part.model, bad = merge(headstart, good, "--per-machine")
-        if bad:
-            part.left_out.append(bad)
-            good.remove(bad[0])
+        left_out = [bad] if bad else []
+        # The first model decides the half-life, and may be the only one that has it.
+        if "half-life" in bad[1] if bad else not has_halflife(part.model, halflife_usec):
+            part.model = None
+            left_out = find_deviating(headstart, good, halflife_usec) or left_out
+        part.left_out += left_out
+        good = [path for path in good if path not in {path for path, _ in left_out}]
     part.n_merged = len(good)
     part.left_out.sort()
     part.cpu_sec = children_cpu() - before
@@ -144,22 +166,26 @@ def merge_machines(headstart, paths, halflife_usec=HALFLIFE_USEC):
 
 
 def merge_parts(headstart, parts, *options):
-    """Merges sums of models."""
+    """Merges sums of models, and leaves out those that cannot be merged with the others because the
+    whole would be too large."""
     before = children_cpu()
     whole = Part()
     for part in parts:
         whole.add_counts(part)
     with tempfile.TemporaryDirectory(prefix="headstart-fleet.") as directory:
-        files = []
+        files = {}
         for part in parts:
             if part.model is not None:
-                files.append(Path(directory) / f"{len(files)}.model")
-                files[-1].write_bytes(part.model)
-        if files:
-            whole.model, bad = merge(headstart, files, *options)
+                path = Path(directory) / f"{len(files)}.model"
+                path.write_bytes(part.model)
+                files[path] = part
+        while files and whole.model is None:
+            whole.model, bad = merge(headstart, list(files), *options)
             whole.n_merges += 1
             if bad:
-                raise FleetError(f"a sum cannot be merged: {bad[1]}")
+                n = files.pop(bad[0]).n_merged
+                whole.n_merged -= n
+                whole.left_out = sorted([*whole.left_out, (f"a sum of {n} models", bad[1])])
     whole.cpu_sec += children_cpu() - before
     return whole
 
@@ -196,6 +222,26 @@ def find_duplicates(sc, paths, partitions):
     groups = (sc.parallelize(paths, partitions).map(digest).groupByKey(partitions)
               .map(lambda row: sorted(row[1])).filter(lambda group: len(group) > 1).collect())
     return {path: group[0] for group in groups for path in group[1:]}
+
+
+def find_moved(paths):
+    """Returns {path of an older file: path of the newest file of the machine}. A machine that has
+    changed its desktop or disk has files in several classes of its release."""
+    machines = {}
+    for path in paths:
+        machines.setdefault((class_of(path)[0], Path(path).name), []).append(path)
+
+    def age(path):
+        try:
+            return Path(path).stat().st_mtime_ns, path
+        except OSError:
+            return 0, path
+
+    moved = {}
+    for files in machines.values():
+        newest = max(files, key=age)
+        moved.update({path: newest for path in files if path != newest})
+    return moved
 
 
 def merge_fleet(sc, paths, args):
@@ -315,6 +361,8 @@ def run_job(sc, args):
         raise FleetError(f"{args.models}: no RELEASE/DESKTOP/DEVICE/*.model")
     judged = evaluate_fleet(sc, args) if args.traces else None
     duplicates = find_duplicates(sc, listed, args.partitions)
+    moved = find_moved([path for path in listed if path not in duplicates])
+    duplicates.update(moved)
     paths = [path for path in listed if path not in duplicates]
     sums = merge_fleet(sc, paths, args)
     total = Part()
@@ -339,7 +387,8 @@ def run_job(sc, args):
     for path, reason in total.left_out:
         print(f"fleet.py: {path}: {reason}; left out", file=sys.stderr)
     for path, same in sorted(duplicates.items()):
-        print(f"fleet.py: {path}: the same model as {same}; left out", file=sys.stderr)
+        what = "an older model of the machine of" if path in moved else "the same model as"
+        print(f"fleet.py: {path}: {what} {same}; left out", file=sys.stderr)
     print(f"{total.n_merged} of {len(listed)} models merged, {len(total.left_out)} unusable, "
           f"{len(duplicates)} sent twice")
 

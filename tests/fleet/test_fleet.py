@@ -127,6 +127,12 @@ class Job(unittest.TestCase):
         self.said = said.getvalue()
         return json.loads((self.work / output / "report.json").read_text())
 
+    def good_model(self, pattern="*/*/*"):
+        """Returns the path of a usable model, and its bytes."""
+        bad = {self.work / path for path in self.expected["unusable"] + self.expected["duplicates"]}
+        path = min(p for p in self.work.glob(f"models/{pattern}/*.model") if p not in bad)
+        return path, fleet.merge(self.program, [path], "--per-machine")[0]
+
     def models(self, output):
         root = self.work / output
         return {str(p.parent.relative_to(root)): p.read_bytes() for p in root.glob("**/default.model")}
@@ -168,6 +174,52 @@ class Job(unittest.TestCase):
             rows = list(csv.DictReader(f))
         self.assertEqual({row["user"] for row in rows}, {"u0000", "u0001", "(all)"})
         self.assertEqual(len(rows), 3 * len({row["predictor"] for row in rows}))
+
+    def test_a_forged_halflife_displaces_no_other_model(self):
+        expected = self.run_job("before", "--partitions=1")
+        first, model = self.good_model()
+        model = json.loads(model)
+        model["halflife_usec"] += 1
+        text = json.dumps(model)
+        for name, forged in (("0blanks", " " * 5000 + text),
+                             ("0twice", text.replace("{", '{"halflife_usec":604800000000,', 1)),
+                             ("0escaped", text.replace('"halflife_usec"', '"halflife\\u005fusec"', 1))):
+            (first.parent / f"{name}.model").write_text(forged)
+        report = self.run_job("out", "--partitions=1")
+        self.assertEqual(report["n_merged"], expected["n_merged"])
+        self.assertEqual(report["n_left_out"], expected["n_left_out"] + 3)
+        self.assertEqual(self.models("out"), self.models("before"))
+
+    def test_a_machine_in_two_classes_counts_once(self):
+        old, model = self.good_model("*/gnome/disk")
+        new = old.parents[2] / "xfce/flash" / old.name
+        new.write_text(json.dumps(json.loads(model), indent=1))
+        os.utime(old, (1, 1))
+        report = self.run_job("out", "--partitions=5")
+        self.assertIn([str(old), str(new)], report["duplicates"])
+        self.assertEqual(report["n_merged"], 37)
+        self.assertIn(f"{old}: an older model of the machine of {new}", self.said)
+
+    def test_a_sum_that_is_too_large_is_left_out(self):
+        merge = fleet.merge
+
+        def refuse_one(headstart, files, *options):
+            if len(files) > 1:
+                return None, (files[1], "the sum with the other models is too large")
+            return merge(headstart, files, *options)
+
+        fleet.merge = refuse_one
+        self.addCleanup(setattr, fleet, "merge", merge)
+        model = self.good_model()[1]
+        whole = fleet.merge_parts(self.program, [fleet.Part(model, n_merged=3), fleet.Part(model, n_merged=2)])
+        self.assertEqual((whole.n_merged, whole.left_out),
+                         (3, [("a sum of 2 models", "the sum with the other models is too large")]))
+        self.assertIsNotNone(whole.model)
+
+    def test_a_program_that_does_not_end_is_killed(self):
+        self.addCleanup(setattr, fleet, "TIMEOUT_SEC", fleet.TIMEOUT_SEC)
+        fleet.TIMEOUT_SEC = 0.1
+        self.assertEqual(fleet.run(["/bin/sleep", "60"]), (-1, b"", "sleep did not end within 0.1 s"))
 
     def test_a_class_without_a_usable_model_has_no_result(self):
         only = self.work / "models/alone/gnome/disk/m.model"
