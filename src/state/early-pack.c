@@ -34,14 +34,14 @@ static int open_directory(int system_fd, bool create)
     return fd < 0 ? fd : rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
 }
 
-/* Returns the path within its filesystem of a path below the mount point `target`, in memory that
- * the caller frees. */
-static char *path_in_filesystem(const Mount *m, const char *target, const char *path)
+/* Returns the path within its filesystem of a path below the mount point, in memory that the caller
+ * frees. */
+static char *path_in_filesystem(const Mount *m, const char *path)
 {
     char *ret;
 
     return asprintf(&ret, "%s%s", strcmp(m->root, "/") == 0 ? "" : m->root,
-                    strcmp(target, "/") == 0 ? path : path + strlen(target)) < 0
+                    strcmp(m->target, "/") == 0 ? path : path + strlen(m->target)) < 0
                    ? NULL
                    : ret;
 }
@@ -61,8 +61,8 @@ static bool is_bind_mounted(int system_fd, const char *state)
     mount = mount_table_find(&table, state);
     if (!root || !mount)
         return false;
-    early = path_in_filesystem(root, "/", state);
-    now = path_in_filesystem(mount, mount->target, state);
+    early = path_in_filesystem(root, state);
+    now = path_in_filesystem(mount, state);
     return early && now && strcmp(early, now) != 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/rooted.h"
 #include "state/idle-boot.h"
 #include "state/state.h"
+#include "system/kernel.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -132,7 +133,6 @@ static void explain_idle(Checks *checks, const Context *c, const char *why)
 
 void checks_add_early(Checks *checks, const Context *c, int state_fd)
 {
-    bool disabled, off = checks_is_off(c, &disabled) || disabled;
     struct stat st;
 
     /* Either headstart-init or the headstart-replay that it has started creates this file. */
@@ -143,7 +143,7 @@ void checks_add_early(Checks *checks, const Context *c, int state_fd)
         checks_add(checks, "early", CHECK_OK, NULL, NULL,
                    "recording began before the system manager, and this boot was not replayed, "
                    "because it is recorded again");
-    else if (off)
+    else if (kernel_command_line_has(c->system_fd, "headstart=0") || checks_is_disabled(c))
         explain_idle(checks, c, "nothing starts early, because headstart is off");
     else if (state_fd >= 0 && fstatat(state_fd, STATE_IDLE_BOOT, &st, 0) == 0)
         explain_idle(checks, c,

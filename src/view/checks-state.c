@@ -22,23 +22,20 @@
 #define STATE_FREE_MIN (16U << 20)
 #define HARM_REMEDY    "none: headstart tries again after 90 days"
 
-bool checks_is_off(const Context *c, bool *ret_disabled)
+bool checks_is_disabled(const Context *c)
 {
     _cleanup_close_ int mark = rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR "/disabled", O_PATH);
 
-    *ret_disabled = mark >= 0;
-    return kernel_command_line_has(c->system_fd, "headstart=0");
+    return mark >= 0;
 }
 
 static void check_switches(Checks *checks, const Context *c)
 {
-    bool disabled;
-
-    if (checks_is_off(c, &disabled))
+    if (kernel_command_line_has(c->system_fd, "headstart=0"))
         checks_add(checks, "switch", CHECK_PROBLEM, "nothing is recorded or replayed",
                    "remove headstart=0 from the kernel command line",
                    "headstart=0 is on the kernel command line");
-    else if (disabled)
+    else if (checks_is_disabled(c))
         checks_add(checks, "switch", CHECK_PROBLEM, "nothing is recorded or replayed",
                    "headstart enable", "headstart is disabled");
     else

@@ -68,9 +68,8 @@ void checks_add_machine(Checks *checks, const Context *c);
  * manager. */
 void checks_add_hooks(Checks *checks, const Context *c);
 
-/* Returns true if headstart=0 is on the kernel command line. Sets *ret_disabled to true if
- * `headstart disable` was called. Either switches headstart off. */
-bool checks_is_off(const Context *c, bool *ret_disabled);
+/* Returns true if `headstart disable` has switched headstart off. */
+bool checks_is_disabled(const Context *c);
 
 /* Checks whether this boot's initrd, or init=, started headstart before the system manager, and if
  * not, why (checks-early.c). state_fd is negative if there is no state directory. */
