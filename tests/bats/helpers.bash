@@ -109,7 +109,7 @@ need_filesystem() {
 # --- block devices -----------------------------------------------------------------------------
 
 # hs_own_cache: waits until no other test uses the page cache, and then owns it until the end of the
-# test. tests/run runs two files at a time, and sets HS_CACHE_LOCK to the file that they lock.
+# test. tests/run runs several files at a time, and sets HS_CACHE_LOCK to the file that they lock.
 hs_own_cache() {
     [ -n "${HS_CACHE_LOCK:-}" ] && [ -z "${HS_CACHE_FD:-}" ] || return 0
     exec {HS_CACHE_FD}>>"$HS_CACHE_LOCK"

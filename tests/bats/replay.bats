@@ -1213,7 +1213,10 @@ with_words() {
     output=$(<"$HS_TMP/status.json")
     echo "$output"
     [ "$(replayed .outcome)" = stopped ]
-    [ "$(replayed .skipped.stopped)" -gt 0 ]
+    # The directory is sometimes in memory although the caches were dropped. Then all data is requested, and none
+    # arrives. Otherwise the first file cannot be opened. In both cases the summary counts each file and range, except
+    # the one under way.
+    [ "$(replayed '(.skipped.stopped // 0) + .files + .data_ranges')" -ge 39 ]
     kill -CONT $DISKSIM
     wait $pid
     run -2 replay --timeout=2h "$PACK"
