@@ -84,9 +84,8 @@ static int save(ModelSave *s)
         m = model_new(s->chains->halflife_usec);
     if (!m)
         return -ENOMEM;
-    if (m->halflife_usec != s->chains->halflife_usec)
-        return -EINVAL;
-    if (revision != s->known.revision && revision != s->known.left_revision)
+    if (m->halflife_usec != s->chains->halflife_usec ||
+        (revision != s->known.revision && revision != s->known.left_revision))
         return -ESTALE;
     chains_free(m->chains);
     m->chains = TAKE_PTR(s->chains);

@@ -45,8 +45,7 @@ int model_save_start(const char *state, Chains *chains, const ModelKnown *known,
 /* Returns the result of the save and frees the save. With a recorder, it waits for the end of the
  * save, and reads the recorder's event queue meanwhile. With NULL, it returns -EAGAIN and leaves *s
  * as it is if the save is still running. The result is 0, -ENOENT (the model that was there is
- * gone), -ESTALE (the model has other chains than the known ones), -EBUSY (the state directory
- * stayed locked), -EINVAL (the model has a new half-life, which does not fit the chains),
- * -ETIMEDOUT (the disk does not answer: the save is left behind, see daemon/state-write.h), or
- * another negative errno. */
+ * gone), -ESTALE (the model has other chains than the known ones, or another half-life), -EBUSY
+ * (the state directory stayed locked), -ETIMEDOUT (the disk does not answer: the save is left
+ * behind, see daemon/state-write.h), or another negative errno. */
 int model_save_finish(ModelSave **s, Recorder *recorder);
