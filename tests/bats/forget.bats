@@ -106,6 +106,24 @@ traces_of() { # uid
     [ ! -e "$HS_STATE/history.jsonl" ]
 }
 
+@test "forget --stage: the rest stays learned, although nothing of it can be planned" {
+    need_loop
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
+    echo app >"$HS_MNT/usr/bin/app"
+    chmod 755 "$HS_MNT/usr/bin/app"
+    local stage
+    for stage in login session; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage 1793520000 /usr/bin/app \
+            >"$HS_STATE/traces/20261101T080000-$stage.json"
+    done
+    hs learn --quiet
+    run -0 --separate-stderr hs forget --stage=login
+    [[ $output == "Deleted: 1 trace, "* ]]
+    [ "$stderr" = "headstart: nothing was learned of boot or login yet" ]
+    jq -e '[.stages[].stage] == ["session"]' <(zcat -f "$HS_STATE/model.json")
+}
+
 @test "forget --user deletes recordings that cannot be read, too" {
     recorded 4
     echo '{' >"$HS_STATE/traces/20200101T000000-session.json"
