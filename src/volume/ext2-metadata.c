@@ -257,10 +257,43 @@ int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges)
     return block_bitmaps(m, true, ranges);
 }
 
+typedef struct JournalWalk {
+    Ext2Metadata *m;
+    RangeSet *ranges;
+    blk64_t left; /* so many blocks at most, although the block map of a damaged journal has a
+                     circle */
+    int r;
+} JournalWalk;
+
+static int walk_journal(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t ref_block,
+                        int ref_offset, void *data)
+{
+    JournalWalk *w = data;
+
+    if (w->left-- == 0)
+        return BLOCK_ABORT;
+    w->r = add_blocks(w->m, w->ranges, *block, 1);
+    return w->r < 0 ? BLOCK_ABORT : 0;
+}
+
+/* Adds the blocks of the journal, if it is a file of the filesystem. A journal that cannot be read
+ * does not hide the rest. */
+static int journal_blocks(Ext2Metadata *m, RangeSet *s)
+{
+    ext2_filsys fs = m->fs;
+    JournalWalk w = {.m = m, .ranges = s, .left = ext2fs_blocks_count(fs->super)};
+
+    if (ext2fs_has_feature_journal(fs->super) && fs->super->s_journal_inum > 0)
+        (void)ext2fs_block_iterate3(fs, fs->super->s_journal_inum,
+                                    BLOCK_FLAG_READ_ONLY | BLOCK_FLAG_DATA_ONLY, NULL, walk_journal,
+                                    &w);
+    return w.r;
+}
+
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret)
 {
     ext2_filsys fs = m->fs;
-    _cleanup_range_set_ RangeSet kept = {0}, bitmaps = {0};
+    _cleanup_range_set_ RangeSet kept = {0}, unread = {0};
     blk64_t total = ext2fs_blocks_count(fs->super);
     uint64_t ratio = (uint64_t)EXT2FS_CLUSTER_RATIO(fs);
     int r;
@@ -286,6 +319,8 @@ int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *re
                 return r;
         }
     }
-    r = block_bitmaps(m, false, &bitmaps);
-    return r < 0 ? r : range_set_subtract(&kept, &bitmaps, ret);
+    r = block_bitmaps(m, false, &unread);
+    if (r >= 0)
+        r = journal_blocks(m, &unread);
+    return r < 0 ? r : range_set_subtract(&kept, &unread, ret);
 }

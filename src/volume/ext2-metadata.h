@@ -35,11 +35,12 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges);
 
 /* Sets *ret to the part of `resident` (byte ranges of the device) that can be metadata which a
- * process used. Two kinds of blocks are left out:
+ * process used. Three kinds of blocks are left out:
  * - blocks that are free in the block bitmap: the filesystem does not read them, so a process has
  *   read them from the device file,
  * - block bitmaps: only an allocation needs them. Since Linux 5.8 ext4 prefetches them in the
- *   background, at a random time after the mount.
+ *   background, at a random time after the mount,
+ * - blocks of the journal: a commit writes them, and only a recovery during the mount reads them.
  * All other blocks count as metadata, because the filesystem caches no file data with the device.
  * Returns 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);
