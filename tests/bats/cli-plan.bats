@@ -434,7 +434,7 @@ not_held() {
     turns
     learned
     hs plan --root="$HS_MNT" --quiet --stage=boot --policy=gate
-    planned_policy concurrent
+    not_held
 }
 
 # login UID: learns one more login of that user.

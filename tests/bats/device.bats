@@ -40,13 +40,13 @@ device() {
     learned
     delays on
     local i before took n=0 now
-    for i in 1 2 3 4 5 6; do
+    for i in {1..12}; do
         before=$(hs_sectors)
         took=$(date +%s%N)
         plan
         # The limit has room for 0.5 s of measurement, 0.5 s for a disk that hangs, and the plan
         # itself on a busy machine.
-        [ $(($(date +%s%N) - took)) -lt 8000000000 ]
+        [ $(($(date +%s%N) - took)) -lt 20000000000 ]
         [ $((($(hs_sectors) - before) * 512)) -lt 72000000 ]
         now=$(jq '[.devices[].samples[].usec | length] | add' "$HS_STATE/devices.json")
         echo "plan $i: $now samples"
@@ -117,11 +117,13 @@ swept() {
     hs_simulated_disk usb2 off 512
     learned
     delays on
-    plan
-    plan
-    plan
-    delays off
     local rate i
+    # A measurement that a busy machine delays is completed by further plans.
+    for i in {1..12}; do
+        plan
+        device .complete && break
+    done
+    delays off
     rate=$(hs status --root="$HS_MNT" --json=short | jq '.devices[0].rate_bytes_per_sec')
     # Sweeps that were disturbed or unfinished, or that read an older pack, do not count. A replay that
     # ends when everything was requested shows nothing if everything fits into its window.

@@ -47,6 +47,8 @@ stand_in() {
         printf '%s\n' "$@"
     } >"$REPLAY"
     chmod +x "$REPLAY"
+    # headstart-init waits two seconds for the first message, so Python must be in memory.
+    /usr/bin/python3 -c 'import os, socket, sys, time'
 }
 
 # Runs headstart-init for the filesystem, with the words of `prefix` before the command. The log of
@@ -68,13 +70,13 @@ end() {
     kill -KILL "$1" 2>/dev/null || true
 }
 
-# Runs headstart-init, which must end within five seconds: the longest deadline of the tests that use this
+# Runs headstart-init, which must end within ten seconds: the longest deadline of the tests that use this
 # function is two seconds, and the machine may be busy.
 init_in_time() {
     local from=${EPOCHREALTIME/./} took
     init "$@"
     took=$((${EPOCHREALTIME/./} - from))
-    [ "$took" -lt 5000000 ] || {
+    [ "$took" -lt 10000000 ] || {
         echo "headstart-init took $took us"
         false
     }
@@ -120,11 +122,14 @@ waited() {
     with_pack
     # The deadline has passed when the message arrives, so the message ends the wait.
     stand_in 'time.sleep(1.5)' 'tell("EXTEND_TIMEOUT_USEC=1400000")' 'note("asked")' 'time.sleep(25)' 'note("late")'
-    init_in_time
-    hs_wait 10 noted asked
-    run ! noted late
     # Counted from the message, it would be three seconds at least.
-    [ "$(waited)" -lt 2800000 ]
+    from_the_start() {
+        rm -f "$HS_TMP/noted"
+        init_in_time
+        hs_wait 10 noted asked
+        ! noted late && [ "$(waited)" -lt 2800000 ]
+    }
+    hs_attempts from_the_start
     # A later deadline holds the boot beyond the time for the first message, and counts from the start as well.
     stand_in 'tell("STATUS=" + os.environ["HEADSTART_HOLD_BEGIN_USEC"])' \
         'begin = int(os.environ["HEADSTART_HOLD_BEGIN_USEC"])' \
@@ -232,8 +237,12 @@ pack_resident() {
     touch "$HS_MNT/etc/headstart/disabled"
     # A loop device of which a process still has a descriptor is reused by later tests.
     hs_defer sh -c "echo 0 >/sys/block/${HS_LOOP#/dev/}/queue/rotational"
-    starts_on 0
-    hs_wait 10 pack_resident
+    # A page that is reclaimed at once does not come back by itself.
+    requested() {
+        starts_on 0
+        hs_wait 3 pack_resident
+    }
+    hs_attempts requested
     starts_on 1
     run ! pack_resident
     # An idle boot does not use the pack.
@@ -262,11 +271,14 @@ unit_resident() {
     init
     run ! unit_resident headstart-record.service
     rm "$HS_MNT/etc/headstart/disabled"
-    hs_cold
-    init
-    for unit in "$HS_BUILD"/units/headstart-*; do
-        hs_wait 10 unit_resident "${unit##*/}"
-    done
+    all_resident() {
+        hs_cold
+        init
+        for unit in "$HS_BUILD"/units/headstart-*; do
+            hs_wait 3 unit_resident "${unit##*/}" || return 1
+        done
+    }
+    hs_attempts all_resident
     run ! unit_resident other.service
 }
 
@@ -443,11 +455,10 @@ for _ in range(3):
     prefix=(env NOTIFY_SOCKET="$HS_TMP/notify")
     init
     hs_wait 20 noted started
-    cat "$HS_TMP/stored"
-    grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-fanotify anon_inode:\[fanotify\]$' "$HS_TMP/stored"
-    grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-facts /memfd:' "$HS_TMP/stored"
+    hs_wait 10 grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-fanotify anon_inode:\[fanotify\]$' "$HS_TMP/stored"
+    hs_wait 10 grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-facts /memfd:' "$HS_TMP/stored"
     # If the unit of headstartd does not start, nobody reads the queue (FAN_UNLIMITED_QUEUE).
-    grep -q '^unlimited: False$' "$HS_TMP/stored"
+    hs_wait 10 grep -q '^unlimited: False$' "$HS_TMP/stored"
     [ ! -e "$HS_RUN/handover" ]
     [ ! -e "$HS_RUN/replay-boot.early" ]
 }
@@ -618,15 +629,15 @@ read_ahead_file() {
 @test "the unit replays the boot if the replay was killed or could not be loaded, but not after another error" {
     local line
     with_pack
-    for line in 'os.kill(os.getpid(), 9)' 'os.kill(os.getpid(), 15)' 'sys.exit(127)' 'sys.exit(126)' 'sys.exit(2)'; do
-        stand_in "note('marker ' + str(os.path.exists('$HS_RUN/replay-boot.early')))" "$line"
+    # headstart-init waits some milliseconds for the end of a process that has closed its socket.
+    ended_without_marker() {
         rm -f "$HS_TMP/noted"
         init
-        noted "marker True"
-        if [ -e "$HS_RUN/replay-boot.early" ]; then
-            echo "the marker remains after $line"
-            false
-        fi
+        noted "marker True" && [ ! -e "$HS_RUN/replay-boot.early" ]
+    }
+    for line in 'os.kill(os.getpid(), 9)' 'os.kill(os.getpid(), 15)' 'sys.exit(127)' 'sys.exit(126)' 'sys.exit(2)'; do
+        stand_in "note('marker ' + str(os.path.exists('$HS_RUN/replay-boot.early')))" "$line"
+        hs_attempts ended_without_marker
     done
     for line in 'sys.exit(0)' 'sys.exit(1)'; do
         stand_in "$line"

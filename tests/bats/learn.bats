@@ -189,7 +189,7 @@ END
 }
 
 @test "learn: a request to end waits for the current trace" {
-    flood 1 login 1001 15000 100 long
+    flood 1 login 1001 30000 100 long
     flood 2 login 1000 10 60
     # The signal arrives while the first trace is read. Learning ends after this trace, which is
     # learned.
