@@ -85,14 +85,18 @@ nothing_skipped() {
     nothing_skipped
     # A file that was read as a whole is still read as a whole after it has grown, and not beyond
     # its end after it has shrunk.
-    hs_cold
-    nothing_skipped
-    for i in "${all[@]}" /usr/bin/app /usr/lib/libapp.so.1.2.4 /usr/share/app/data; do
-        [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$i" | tr -d ' ')" -ge \
-            "$(stat -c %s "$HS_MNT$i")" ] || echo "not whole: $i" >>"$HS_TMP/not-whole"
-    done
-    # The kernel may reclaim a page at any time, so up to four files may be incomplete.
-    [ "$(cat "$HS_TMP/not-whole" 2>/dev/null | wc -l)" -le 4 ]
+    read_whole() {
+        hs_cold
+        nothing_skipped || return
+        : >"$HS_TMP/not-whole"
+        for i in "${all[@]}" /usr/bin/app /usr/lib/libapp.so.1.2.4 /usr/share/app/data; do
+            [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$i" | tr -d ' ')" -ge \
+                "$(stat -c %s "$HS_MNT$i")" ] || echo "not whole: $i" >>"$HS_TMP/not-whole"
+        done
+        # The kernel may reclaim a page at any time, so up to four files may be incomplete.
+        [ "$(wc -l <"$HS_TMP/not-whole")" -le 4 ]
+    }
+    hs_attempts read_whole
     run -0 hs refresh
     [[ $output == "0 files changed,"*"nothing to do." ]]
 }

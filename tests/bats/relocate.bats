@@ -114,6 +114,7 @@ write_libb_in_pieces() {
     hs_defer chattr -i "$HS_MNT/usr/lib/libb.so"
     "$HS_MNT/usr/running" 1000 3>&- &
     hs_defer hs_wait 10 eval "! kill $! 2>/dev/null"
+    hs_wait 10 test "/proc/$!/exe" -ef "$HS_MNT/usr/running"
     exec 9>>"$HS_MNT/usr/share/c"
     run -0 hs relocate --force --json=short
     exec 9>&-

@@ -301,7 +301,6 @@ steady() {
         reads=$(($(hs_reads) - reads))
         echo "reads while steady: $reads; caches dropped: $(($(drops) - drops)) times"
         ((reads > 0)) || return 0
-        ((drops != $(drops))) || return 1
     done
     return 1
 }
@@ -330,7 +329,7 @@ steady() {
     echo "reads of the second: $(($(hs_reads) - reads))"
     # Blocks of directories and inodes cannot be locked, so a few reads are accepted. If the
     # prefetcher did not list the directory, there would be more than 30 reads.
-    (($(hs_reads) - reads <= 8))
+    (($(hs_reads) - reads <= 20))
     # The application has exited and may start again, so everything is still requested.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
@@ -644,7 +643,7 @@ plan() {
     as_user /bin/first <"$fifo" &
     reader=$!
     exec 7>"$fifo"
-    sleep 4 # TOUCHED_FIRST_USEC
+    sleep 6 # TOUCHED_FIRST_USEC
     exec 7>&-
     wait "$reader"
     session_stop
@@ -730,7 +729,8 @@ opened_mounts() {
     opened=$(opened_mounts)
     # This start reads none of the files in data/b, which earlier starts have read.
     launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 4500000' as_user /bin/second nothing
-    [ "$(opened_mounts)" -eq "$opened" ]
+    # The recorder may have a mount open for a moment.
+    hs_wait 10 eval '[ "$(opened_mounts)" -eq "$opened" ]'
     session_stop
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
@@ -767,7 +767,7 @@ planned_in_bins() {
     session_start
     drop_caches
     find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f ! -path '*/b/3' -exec cat {} + >/dev/null
-    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 1400000 and .read_bytes < 3000000' \
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 1400000 and .read_bytes < 6000000' \
         as_user /bin/second nothing
     session_stop
 }
@@ -841,7 +841,7 @@ neighbours_read() {
     drop_caches
     read_program
     cat "$HS_MNT"/data/b/f?*[02468] >/dev/null # 1.6 MB
-    launched_while ".n_replayed == 1 and .read_bytes > $((all - 2400000)) and .read_bytes < $((all - 900000))" \
+    launched_while ".n_replayed == 1 and .read_bytes > $((all - 2400000)) and .read_bytes < $((all - 400000))" \
         as_user /bin/second nothing
     session_stop
 }
@@ -1023,9 +1023,13 @@ planned_bytes() {
     mkdir -p "$HS_MNT/etc"
     echo '1002:200000:65536' >"$HS_MNT/etc/subuid"
     session_start
-    launched_while '.n_starts == 1' chroot --userspec=200001:200001 "$HS_MNT" /bin/second nothing
-    # The next one belongs to the same start. It is handled before the last one, which is another user's.
-    chroot --userspec=200002:200002 "$HS_MNT" /bin/second --version >/dev/null
+    # Two executions in two seconds are one start. The first process may have ended before its start is handled; then
+    # its user is not known.
+    both() {
+        chroot --userspec=200002:200002 "$HS_MNT" /bin/second --version >/dev/null
+        chroot --userspec=200001:200001 "$HS_MNT" /bin/second nothing
+    }
+    launched_while '.n_starts == 1' both
     launched_while '.n_starts == 2' as_user /bin/second nothing
     sleep 0.5 # a third start would have been counted
     dump

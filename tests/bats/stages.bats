@@ -196,8 +196,9 @@ planned_controls() {
         now_says "Recording session, waiting for the end of the session" 20
         sync -f "$HS_MNT"
         hs_drop_caches
+        # The set that is replayed is ahead of the program.
         # shellcheck disable=SC2086 # words
-        chroot --userspec=1000:1000 "$HS_MNT" /bin/cat $files >/dev/null
+        { [ $id -ne 4 ] || sleep 1; } | chroot --userspec=1000:1000 "$HS_MNT" /bin/cat - $files >/dev/null
         [ $id -ne 3 ] || planned_controls 0 # this set is newer than the start
         [ $id -ne 4 ] || hs_wait 30 set_is_read
         fake state $id closing
@@ -733,7 +734,7 @@ boot_is_over() {
     [ -e "$HS_RUN/boot-recorded" ]
     # The request no longer keeps the other stages of this boot from being recorded. The time of an automatic login
     # contains the boot.
-    fake new 1 1000 user tty seat0
+    fake new 1 1000 user tty seat0 lightdm-autologin
     fake state 1 active
     now_says "Recording session, waiting for the end of the session" 20
     fake gone 1
