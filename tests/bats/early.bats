@@ -127,7 +127,7 @@ waited() {
         rm -f "$HS_TMP/noted"
         init_in_time
         hs_wait 10 noted asked
-        ! noted late && [ "$(waited)" -lt 2800000 ]
+        [ "$(waited)" -lt 2800000 ] && run ! noted late
     }
     hs_attempts from_the_start
     # A later deadline holds the boot beyond the time for the first message, and counts from the start as well.
