@@ -2,6 +2,8 @@
 # What replay gains: status, history, measure, doctor, and control sessions.
 
 load helpers
+# shellcheck disable=SC2034 # hs_loop uses it
+HS_SHARES_CACHE=yes
 bats_require_minimum_version 1.5.0
 
 CHECK_BENEFIT=$BATS_TEST_DIRNAME/check-benefit

@@ -2,6 +2,8 @@
 # The command: headstart plan.
 
 load helpers
+# shellcheck disable=SC2034 # hs_loop uses it
+HS_SHARES_CACHE=yes
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -4,6 +4,8 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+# shellcheck disable=SC2034 # hs_loop uses it
+HS_SHARES_CACHE=yes
 
 setup() {
     hs_setup

@@ -122,11 +122,20 @@ hs_drop_caches() {
     echo 3 >/proc/sys/vm/drop_caches
 }
 
+# hs_share_cache: other tests may use the page cache from here on. This test goes on to wait, for something else.
+hs_share_cache() {
+    [ -n "${HS_CACHE_FD:-}" ] || return 0
+    flock --unlock "$HS_CACHE_FD"
+    exec {HS_CACHE_FD}>&-
+    unset HS_CACHE_FD
+}
+
 # hs_loop IMAGE: attaches the image to a loop device, and detaches the image at the end. The loop
 # device uses direct I/O if the filesystem of the image allows direct I/O, so that dropping caches
-# makes the device cold. Sets HS_LOOP. Call it without a subshell.
+# makes the device cold. Sets HS_LOOP. Call it without a subshell. A file sets HS_SHARES_CACHE if its tests do not
+# depend on what is in memory.
 hs_loop() {
-    hs_own_cache
+    [ -n "${HS_SHARES_CACHE:-}" ] || hs_own_cache
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
     hs_defer hs_detach "$HS_LOOP" "$1"
 }
@@ -191,6 +200,7 @@ hs_simulated_disk() {
     need_loop
     need_binary "$program"
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    hs_own_cache
     # The image is in memory, so that no other disk adds to the times.
     mkdir "$fuse" "$HS_TMP/image"
     mount -t tmpfs none "$HS_TMP/image"

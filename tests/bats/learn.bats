@@ -3,6 +3,8 @@
 # headstart learn, when the traces of one user are large or get the process killed.
 
 load helpers
+# shellcheck disable=SC2034 # hs_loop uses it
+HS_SHARES_CACHE=yes
 bats_require_minimum_version 1.5.0
 
 setup() {

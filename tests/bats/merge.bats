@@ -2,6 +2,8 @@
 # headstart merge: exact in any order and grouping; bad models change nothing.
 
 load helpers
+# shellcheck disable=SC2034 # hs_loop uses it
+HS_SHARES_CACHE=yes
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -134,12 +134,16 @@ not_resident() {
 }
 
 # prefetched FILE…: runs the first application, and waits until each of these files was in memory. If
-# that did not happen in time, the session is ended, so that another attempt can start.
+# that did not happen in time, the session is ended, so that another attempt can start. What the kernel reclaimed
+# while the habit was recorded is not read ahead, so the habit is learned once more.
 prefetched() {
     SEEN=()
     as_user /bin/first /data/a >/dev/null
     hs_wait 10 was_resident "$@" && return
+    echo "were in memory: ${SEEN[*]}"
+    (cd "$HS_MNT" && fincore --bytes "$@")
     session_stop
+    learned 1
     return 1
 }
 
@@ -576,6 +580,7 @@ END
     exec {input}>"$HS_TMP/input"
     hs_wait 30 dumped '.running | length > 0'
     "$HEADSTART" --state="$HS_STATE" import --quiet "$HS_TMP/other.json"
+    hs_share_cache
     hs_wait 90 grep -q 'the session cycle continues with them' "$HS_TMP/daemon.log"
     hs_wait 30 dumped '.running | length > 0'
     exec {input}>&-

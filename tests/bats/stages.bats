@@ -86,7 +86,7 @@ uid_of() {
 @test "boot, pause, login, session and logout follow systemd and logind" {
     mkdir "$HS_MNT/data"
     touch "$HS_MNT/data/"{1..25}
-    printf '#!/bin/sh\nfor f in "${0%%/*}"/data/*; do : <"$f"; done\n' >"$HS_MNT/app"
+    printf '#!/bin/sh\nfor f in "${0%%/*}"/data/*; do : <"$f"; done\nsleep 2\n' >"$HS_MNT/app"
     chmod 0755 "$HS_MNT/app"
     recorder_start
     # There is no bus yet.
