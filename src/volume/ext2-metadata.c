@@ -110,14 +110,25 @@ typedef struct Walk {
     Ext2Metadata *m;
     RangeSet *ranges;
     bool data_too; /* true for a directory: its data blocks are metadata */
+    blk64_t left;  /* so many blocks follow at most; a damaged block map can contain a circle */
     int r;
 } Walk;
+
+static Walk walk_of(Ext2Metadata *m, RangeSet *ranges, bool data_too)
+{
+    return (Walk){.m = m,
+                  .ranges = ranges,
+                  .data_too = data_too,
+                  .left = ext2fs_blocks_count(m->fs->super)};
+}
 
 static int walk_block(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t ref_block,
                       int ref_offset, void *data)
 {
     Walk *w = data;
 
+    if (w->left-- == 0)
+        return BLOCK_ABORT;
     /* index < 0: an indirect or extent-tree block */
     if (index < 0 || w->data_too)
         w->r = add_blocks(w->m, w->ranges, *block, 1);
@@ -170,7 +181,7 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
     struct ext2_inode i;
     errcode_t e;
     blk64_t acl;
-    Walk w = {.m = m, .ranges = ranges};
+    Walk w;
     int r;
 
     if (inode == 0 || inode > fs->super->s_inodes_count)
@@ -190,7 +201,7 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
             return r;
     }
 
-    w.data_too = LINUX_S_ISDIR(i.i_mode);
+    w = walk_of(m, ranges, LINUX_S_ISDIR(i.i_mode));
     if (!ext2fs_inode_has_valid_blocks2(fs, &i))
         return 0; /* inline data or a fast symlink: everything is in the inode */
     if (i.i_flags & EXT4_EXTENTS_FL) {
@@ -257,35 +268,16 @@ int ext2_metadata_block_bitmaps(Ext2Metadata *m, RangeSet *ranges)
     return block_bitmaps(m, true, ranges);
 }
 
-typedef struct JournalWalk {
-    Ext2Metadata *m;
-    RangeSet *ranges;
-    blk64_t left; /* so many blocks at most, although the block map of a damaged journal has a
-                     circle */
-    int r;
-} JournalWalk;
-
-static int walk_journal(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t ref_block,
-                        int ref_offset, void *data)
-{
-    JournalWalk *w = data;
-
-    if (w->left-- == 0)
-        return BLOCK_ABORT;
-    w->r = add_blocks(w->m, w->ranges, *block, 1);
-    return w->r < 0 ? BLOCK_ABORT : 0;
-}
-
 /* Adds the blocks of the journal, if it is a file of the filesystem. A journal that cannot be read
  * does not hide the rest. */
 static int journal_blocks(Ext2Metadata *m, RangeSet *s)
 {
     ext2_filsys fs = m->fs;
-    JournalWalk w = {.m = m, .ranges = s, .left = ext2fs_blocks_count(fs->super)};
+    Walk w = walk_of(m, s, true);
 
     if (ext2fs_has_feature_journal(fs->super) && fs->super->s_journal_inum > 0)
         (void)ext2fs_block_iterate3(fs, fs->super->s_journal_inum,
-                                    BLOCK_FLAG_READ_ONLY | BLOCK_FLAG_DATA_ONLY, NULL, walk_journal,
+                                    BLOCK_FLAG_READ_ONLY | BLOCK_FLAG_DATA_ONLY, NULL, walk_block,
                                     &w);
     return w.r;
 }

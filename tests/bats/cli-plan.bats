@@ -436,7 +436,7 @@ not_held() {
     turns
     learned
     hs plan --root="$HS_MNT" --quiet --stage=boot --policy=gate
-    not_held
+    planned_policy concurrent
 }
 
 # login UID: learns one more login of that user.

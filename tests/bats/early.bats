@@ -70,13 +70,13 @@ end() {
     kill -KILL "$1" 2>/dev/null || true
 }
 
-# Runs headstart-init, which must end within ten seconds: the longest deadline of the tests that use this
+# Runs headstart-init, which must end within five seconds: the longest deadline of the tests that use this
 # function is two seconds, and the machine may be busy.
 init_in_time() {
     local from=${EPOCHREALTIME/./} took
     init "$@"
     took=$((${EPOCHREALTIME/./} - from))
-    [ "$took" -lt 10000000 ] || {
+    [ "$took" -lt 5000000 ] || {
         echo "headstart-init took $took us"
         false
     }

@@ -122,7 +122,7 @@ hs_drop_caches() {
     echo 3 >/proc/sys/vm/drop_caches
 }
 
-# hs_share_cache: other tests may use the page cache from here on. This test goes on to wait, for something else.
+# hs_share_cache: gives the page cache back. A test calls it before a long wait for something else.
 hs_share_cache() {
     [ -n "${HS_CACHE_FD:-}" ] || return 0
     flock --unlock "$HS_CACHE_FD"

@@ -305,6 +305,7 @@ steady() {
         reads=$(($(hs_reads) - reads))
         echo "reads while steady: $reads; caches dropped: $(($(drops) - drops)) times"
         ((reads > 0)) || return 0
+        ((drops != $(drops))) || return 1
     done
     return 1
 }
@@ -333,7 +334,7 @@ steady() {
     echo "reads of the second: $(($(hs_reads) - reads))"
     # Blocks of directories and inodes cannot be locked, so a few reads are accepted. If the
     # prefetcher did not list the directory, there would be more than 30 reads.
-    (($(hs_reads) - reads <= 20))
+    (($(hs_reads) - reads <= 8))
     # The application has exited and may start again, so everything is still requested.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
@@ -772,7 +773,7 @@ planned_in_bins() {
     session_start
     drop_caches
     find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f ! -path '*/b/3' -exec cat {} + >/dev/null
-    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 1400000 and .read_bytes < 6000000' \
+    launched_while '.n_starts == 1 and .n_replayed == 1 and .read_bytes > 1400000 and .read_bytes < 3000000' \
         as_user /bin/second nothing
     session_stop
 }
@@ -846,7 +847,7 @@ neighbours_read() {
     drop_caches
     read_program
     cat "$HS_MNT"/data/b/f?*[02468] >/dev/null # 1.6 MB
-    launched_while ".n_replayed == 1 and .read_bytes > $((all - 2400000)) and .read_bytes < $((all - 400000))" \
+    launched_while ".n_replayed == 1 and .read_bytes > $((all - 2400000)) and .read_bytes < $((all - 900000))" \
         as_user /bin/second nothing
     session_stop
 }
