@@ -94,7 +94,7 @@ resident() {
 
 # sample WORKLOAD VARIANT KEY: prints a result of the only run.
 sample() {
-    jq -r ".[] | select(.workload == \"$1\" and .variant == \"$2\") | .$3" "$HS_TMP/json"
+    jq -r ".[] | select(.scenario == \"$1\" and .variant == \"$2\") | .$3" "$HS_TMP/json"
 }
 
 @test "file-benchmarks: each workload runs with each predictor, on few files" {
