@@ -61,6 +61,17 @@ static bool next_field(const char **p, const char *end, const char **field, size
     return true;
 }
 
+/* Finds the source, which follows a blank. The source of a FUSE filesystem may be empty, so that
+ * two blanks follow the type. */
+static bool next_source(const char **p, const char *end, const char **field, size_t *length)
+{
+    if (end - *p < 2 || (*p)[0] != ' ' || (*p)[1] != ' ')
+        return next_field(p, end, field, length);
+    *field = ++*p;
+    *length = 0;
+    return true;
+}
+
 static bool parse_number(const char *s, size_t n, unsigned *ret)
 {
     unsigned v = 0;
@@ -80,6 +91,8 @@ static bool parse_number(const char *s, size_t n, unsigned *ret)
  * super-options */
 static int parse_line(const char *line, const char *end, Mount *ret)
 {
+    static bool (*const next_of_tail[])(const char **, const char *, const char **,
+                                        size_t *) = {next_field, next_source, next_field};
     const char *f[6], *tail[3], *p = line, *x, *colon;
     size_t l[6], tail_length[3], n;
     Mount m = {0};
@@ -92,7 +105,7 @@ static int parse_line(const char *line, const char *end, Mount *ret)
             return 0;
     while (n != 1 || x[0] != '-');
     for (int i = 0; i < 3; i++)
-        if (!next_field(&p, end, &tail[i], &tail_length[i]))
+        if (!next_of_tail[i](&p, end, &tail[i], &tail_length[i]))
             return 0;
 
     colon = memchr(f[2], ':', l[2]);

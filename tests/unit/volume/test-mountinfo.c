@@ -318,10 +318,26 @@ static void a_chain_of_mounts_takes_no_time(void **state)
     assert_true(clock() - start < CLOCKS_PER_SEC);
 }
 
+/* fusermount3 -o fsname= makes such a mount. */
+static void a_source_may_be_empty(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t =
+            parsed("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                   "2 1 0:40 / /m rw,nosuid - fuse  rw,user_id=1000\n",
+                   0);
+
+    assert_int_equal(t.n, 2);
+    assert_string_equal(t.mounts[1].fstype, "fuse");
+    assert_string_equal(t.mounts[1].source, "");
+    assert_string_equal(t.mounts[1].super_options, "rw,user_id=1000");
+    assert_false(mount_table_path_is_local(&t, "/m/x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(lines_are_taken_apart),
+            cmocka_unit_test(a_source_may_be_empty),
             cmocka_unit_test(lines_that_do_not_parse_are_counted),
             cmocka_unit_test(every_truncation_is_survived),
             cmocka_unit_test(one_mount_a_filesystem_the_one_nearest_its_root),
