@@ -39,23 +39,6 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
     return 0;
 }
 
-/* Returns log(1 - P(M needed)) of every file by eq. 4.15 of the thesis: the sum of log(1 - P(E
- * needed) P(M | E)) over the applications that use the file. */
-static double *log_not_needed(const Model *m, const ModelStage *s)
-{
-    double *l = calloc(m->n_files + 1, sizeof(double));
-
-    for (size_t i = 0; l && i < s->n_uses; i++) {
-        const ModelUse *u = &s->uses[i];
-        DecayedSum active = s->applications[u->application].active;
-        double p = decayed_sum_ratio(active, s->sessions) * decayed_sum_ratio(u->used, active);
-
-        l[u->file] += log1p(
-                -fmin(p, 1.0)); /* -inf if the use is certain; then the file is certain, too */
-    }
-    return l;
-}
-
 /* A directory counts as listed if it was opened in at least this part of the sessions that needed
  * it. */
 #define LISTED_MIN 0.5
@@ -170,20 +153,10 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid)
     return true;
 }
 
-/* Returns the probability that the stage opens the file. An open and a mere lookup exclude each
- * other, but `needed` treats them as independent. */
-static double chance_of_data(const ModelStage *s, const ModelStageFile *f, double needed)
-{
-    double opened = model_opened_share(f);
-
-    return opened < 1 ? fmax(needed, decayed_sum_ratio(f->used, s->sessions)) * opened : needed;
-}
-
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
     _cleanup_model_ Model *sum = NULL;
-    _cleanup_free_ double *l = NULL;
     const ModelStage *s;
     int r;
 
@@ -201,15 +174,12 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
     p->horizon = decayed_sum_mean_usec(s->duration, s->sessions);
     p->ready = decayed_sum_mean_usec(s->timing.ready, s->timing.sessions);
     p->stalled = decayed_sum_mean_usec(s->timing.stalled, s->timing.sessions);
-    l = log_not_needed(sum, s);
-    if (!l)
-        return -ENOMEM;
     for (size_t i = 0; r >= 0 && i < s->n_files; i++) {
         const ModelStageFile *f = &s->files[i];
-        double needed = -expm1(l[f->file]);
+        double needed = decayed_sum_ratio(f->used, s->sessions);
 
         r = model_predict_file(sum, f, model_best_residency(f), needed,
-                               chance_of_data(s, f, needed), model_first_use(f), p);
+                               needed * model_opened_share(f), model_first_use(f), p);
     }
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++) {
         const ModelMetadata *d = &s->metadata[i];

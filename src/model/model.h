@@ -292,12 +292,13 @@ bool model_boots_are_late(const Model *m);
 /* Returns true if most of the learned logins were automatic ones of one user, *ret_uid. */
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
-/* Predicts what stage `stage` of user `uid` (UID_INVALID: all users) needs. P(application active)
- * is active / sessions. P(file) follows by eq. 4.15 of the thesis from the applications that use
- * the file, computed in log space (5.8.1). P(map) is P(file) * resident / observed, with the
- * assumed sums if nothing was observed. The probability of a metadata range is its share of the
- * observed sessions. The chains are not used here; predict/mixture.h uses them. *ret has no files
- * if the stage was never learned. Returns 0, -E2BIG, -ENOMEM. */
+/* Predicts what stage `stage` of user `uid` (UID_INVALID: all users) needs. P(file) is the share of
+ * the sessions that used the file. (Eq. 4.15 of the thesis takes the applications that use a file
+ * for independent. It serves the session cycle, which knows the chance of each application.)
+ * P(map) is P(file opened) * resident / observed, with the assumed sums if nothing was observed.
+ * The probability of a metadata range is its share of the observed sessions. The chains are not
+ * used here; predict/mixture.h uses them. *ret has no files if the stage was never learned. Returns
+ * 0, -E2BIG, -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */
