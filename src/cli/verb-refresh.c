@@ -6,6 +6,7 @@
 
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/open.h"
 #include "base/text.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
@@ -169,12 +170,11 @@ static bool has_changed(const Planned *p, const struct stat *st)
 
 static int stat_below(const Refresh *x, const char *path, struct stat *ret)
 {
-    char full[PATH_MAX];
+    _cleanup_close_ int fd = volume_open_path(&x->volumes, x->root, path);
 
-    if (snprintf(full, sizeof(full), "%s%s", strcmp(x->root, "/") == 0 ? "" : x->root, path) >=
-        (int)sizeof(full))
-        return -ENAMETOOLONG;
-    return lstat(full, ret) < 0 ? -errno : 0;
+    if (fd < 0)
+        return fd;
+    return fstat(fd, ret) < 0 ? -errno : 0;
 }
 
 /* The files are examined in rising order, so the list is sorted. */
@@ -210,7 +210,7 @@ static void free_names(char **names, size_t n)
 static int find_successor(const Refresh *x, const char *directory, const char *gone,
                           char ret[static NAME_MAX + 1])
 {
-    _cleanup_free_ char *full = NULL;
+    _cleanup_close_ int fd = volume_open_path(&x->volumes, x->root, *directory ? directory : "/");
     size_t n = 0, allocated = 0;
     const struct dirent *e;
     const char *successor;
@@ -219,9 +219,7 @@ static int find_successor(const Refresh *x, const char *directory, const char *g
     int r = 0;
 
     ret[0] = 0;
-    if (asprintf(&full, "%s%s", x->root, directory) < 0)
-        return -ENOMEM;
-    if (directory_open(AT_FDCWD, full, 0, &dir) < 0)
+    if (fd < 0 || directory_from_fd(fd_reopen_noatime(fd, O_RDONLY | O_DIRECTORY), &dir) < 0)
         return 0;
     while (r >= 0 && (e = directory_next(dir)))
         if (versions_alike(gone, e->d_name)) {

@@ -8,6 +8,7 @@
 #include "device/block-device.h"
 #include "system/memory.h"
 #include "volume/mount-table.h"
+#include "volume/volume.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,19 +38,14 @@ static uint64_t root_device(int root_fd)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
     const Mount *root;
-    const char *name;
 
     if (mount_table_read(root_fd, &mounts) < 0)
         return 0;
     root = mount_table_root(&mounts);
     if (!root)
         return 0;
-    if (root->major > 0)
-        return makedev(root->major, root->minor);
-    name = strrchr(root->source, '/');
-    if (strncmp(root->source, "/dev/", 5) != 0 || !name)
-        return 0;
-    return block_device_number(root_fd, name + 1);
+    return root->major > 0 ? makedev(root->major, root->minor)
+                           : volume_source_number(root_fd, root->source);
 }
 
 static void read_disk(int root_fd, MachineCounters *c)

@@ -41,7 +41,7 @@ typedef struct Inode {
 typedef struct Locator {
     LocatedPlan *l;
     const VolumeTable *volumes;
-    size_t root_length;         /* of the root's path, without a trailing slash */
+    const char *root;
     int *fds;                   /* per volume: descriptor of its mount point, or a negative errno */
     MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
     bool *known;                /* per volume: the model has metadata ranges of it, observed until
@@ -71,61 +71,6 @@ static PlanSkip skip_of_errno(int error)
     default:
         return PLAN_SKIP_ERROR;
     }
-}
-
-static size_t length_without_slash(const char *path)
-{
-    size_t l = strlen(path);
-
-    while (l > 0 && path[l - 1] == '/')
-        l--;
-    return l;
-}
-
-/* Finds the volume of a path below the root by comparing names with mount points. *ret_below is the
- * path below the mount point ("." for the mount point itself). Returns NULL if no volume contains
- * the path. Returns NULL also if the lookup would trigger an automount: old kernels first mount the
- * filesystem, and only then refuse to cross into it. */
-static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
-{
-    const Volume *best = NULL;
-    size_t best_length = 0;
-
-    for (size_t i = 0; i < x->volumes->n; i++) {
-        const Volume *v = &x->volumes->volumes[i];
-        size_t l = length_without_slash(v->mountpoint);
-
-        if (path_is_below(path, v->mountpoint) && (!best || l > best_length)) {
-            best = v;
-            best_length = l;
-        }
-    }
-    if (!best)
-        return NULL;
-    for (size_t i = 0; i < x->volumes->n_automounts; i++) {
-        const char *a = x->volumes->automounts[i] + x->root_length;
-
-        if (length_without_slash(a) > best_length && path_is_below(path, a))
-            return NULL;
-    }
-    path += best_length;
-    while (*path == '/')
-        path++;
-    *ret_below = *path ? path : ".";
-    return best;
-}
-
-/* Opens the mount point, if the volume is still mounted there. */
-static int open_volume(const Volume *v)
-{
-    _cleanup_close_ int fd = open(v->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) < 0 || st.st_dev != v->st_dev)
-        return -EXDEV;
-    return TAKE_FD(fd);
 }
 
 /* Finds or adds the entry of an inode. Returns 1 if it was found, 0 if it was added, or -ENOMEM. */
@@ -279,7 +224,7 @@ static int find_file(const Locator *x, const PredictedFile *p, Found *ret, PlanS
     _cleanup_close_ int fd = -EBADF;
     Found f = {.fd = -EBADF};
 
-    f.v = volume_of_path(x, p->path, &f.below);
+    f.v = volume_of_path(x->volumes, x->root, p->path, &f.below);
     /* Without a UUID a pack cannot name the filesystem. */
     if (!f.v || !f.v->uuid[0]) {
         *skip = PLAN_SKIP_FILESYSTEM;
@@ -396,7 +341,7 @@ static int locate_volumes(Locator *x, const Prediction *p)
         const Volume *v = &x->volumes->volumes[i];
         int r;
 
-        x->fds[i] = open_volume(v);
+        x->fds[i] = volume_open(v->target, v->st_dev);
         if (v->block_dev == 0)
             continue;
         r = volume_has_items(v) ? 0 : known_metadata(x, p, i);
@@ -481,7 +426,7 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
             .volumes = volumes,
             .known_until = known_until,
             .uid = uid,
-            .root_length = length_without_slash(root),
+            .root = root,
     };
     struct stat st;
     int r;

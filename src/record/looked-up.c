@@ -25,7 +25,8 @@ typedef struct Name {
 
 typedef struct NamesJob {
     DiskJob job;
-    char *path;
+    char *target;    /* of the volume */
+    char *below;     /* path of the directory below the target */
     uint64_t st_dev; /* of the volume */
     size_t most;
     usec_t until; /* CLOCK_MONOTONIC */
@@ -41,7 +42,8 @@ static void job_free(DiskJob *job)
     for (size_t i = 0; i < x->n; i++)
         free(x->names[i].name);
     free(x->names);
-    free(x->path);
+    free(x->target);
+    free(x->below);
     free(x);
 }
 
@@ -90,7 +92,8 @@ static int list_names(NamesJob *x, int dir_fd)
 static void run(DiskJob *job)
 {
     NamesJob *x = (NamesJob *)job;
-    _cleanup_close_ int fd = open_without_symlinks(x->path), cached = -EBADF;
+    _cleanup_close_ int mount_fd = volume_open(x->target, x->st_dev);
+    _cleanup_close_ int fd = open_beneath(mount_fd, x->below), cached = -EBADF;
     struct stat st;
     int dir_fd;
 
@@ -150,23 +153,29 @@ static int add_names(Trace *t, const char *directory, uint32_t volume, const Nam
     return 0;
 }
 
-int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const Volume *v, const char *root,
-                  size_t *left)
+int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const VolumeTable *volumes,
+                  const char *root, size_t *left)
 {
     char path[TRACE_PATH_MAX];
-    NamesJob *x = calloc(1, sizeof(*x));
     int r = trace_format_path(t, directory, path, sizeof(path));
+    const char *below;
+    const Volume *v = r < 0 ? NULL : volume_of_path(volumes, root, path, &below);
+    NamesJob *x;
 
+    if (!v)
+        return 0;
+    x = calloc(1, sizeof(*x));
     if (!x)
         return -ENOMEM;
     x->job = (DiskJob){run, job_free, 0};
+    x->target = strdup(v->target);
+    x->below = strdup(below);
     x->st_dev = v->st_dev;
     x->most = *left;
     x->until = clock_now(CLOCK_MONOTONIC) + DIRECTORY_USEC;
-    if (r < 0 || asprintf(&x->path, "%s%s", strcmp(root, "/") == 0 ? "" : root, path) < 0) {
-        x->path = NULL;
+    if (!x->target || !x->below) {
         job_free(&x->job);
-        return r < 0 ? 0 : -ENOMEM;
+        return -ENOMEM;
     }
     if (disk_call(volume_call_dev(v), &x->job) < 0)
         return 0;

@@ -15,9 +15,9 @@
 
 /* Adds to the trace the directory and the names in it that were looked up and are not in the trace
  * yet, but at most *left of them, and lowers *left. `directory` is a path of the trace on its
- * volume `volume`; `v` is that volume; `root` is the recorded root. Directories that others than
- * root may write are left out, because their users could fill the trace. Directories with a key of
- * their own (fscrypt) are left out, too. Before Linux 5.12 nothing
- * is added. Returns 0, -ENOMEM or -E2BIG. */
-int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const Volume *v, const char *root,
-                  size_t *left);
+ * volume `volume`; `volumes` are the volumes of the machine; `root` is the recorded root.
+ * Directories that others than root may write are left out, because their users could fill the
+ * trace. Directories with a key of their own (fscrypt) and directories that a mount hides now are
+ * left out, too. Before Linux 5.12 nothing is added. Returns 0, -ENOMEM or -E2BIG. */
+int looked_up_add(Trace *t, uint32_t directory, uint32_t volume, const VolumeTable *volumes,
+                  const char *root, size_t *left);

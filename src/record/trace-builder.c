@@ -568,15 +568,16 @@ static int add_accesses(TraceBuilder *b)
  * may be logging in. A later session searches what this search does not reach. */
 #define LOOKED_UP_USEC USEC_PER_SEC
 
-/* Returns the file's volume, or NULL if the metadata of that volume is recorded by other means. */
-static const Volume *volume_to_search(const TraceBuilder *b, const TraceFile *f)
+/* Returns true if the names on the file's volume are searched. The metadata of ext2, ext3 and ext4
+ * is recorded by other means. */
+static bool searches(const TraceBuilder *b, const TraceFile *f)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
 
     for (size_t i = 0; i < volumes->n; i++)
-        if (b->volumes[i].id == f->volume && !volume_is_ext(&volumes->volumes[i]))
-            return &volumes->volumes[i];
-    return NULL;
+        if (b->volumes[i].id == f->volume)
+            return !volume_is_ext(&volumes->volumes[i]);
+    return false;
 }
 
 /* Searches the directories of the stage's files, each once. Of a boot it also searches the
@@ -593,19 +594,19 @@ static int add_looked_up(TraceBuilder *b)
     for (size_t i = 0; i < (b->s->stage == STAGE_BOOT ? t->n_files : n_opened); i++) {
         const TraceFile *f = &t->files[i];
         uint32_t volume = f->volume, directory = f->directory ? f->path : t->paths[f->path].parent;
-        const Volume *v;
+        bool search;
         int r;
 
         if (grow_array_zeroed(&searched, &n_searched, t->n_paths + 1, sizeof(bool)) < 0)
             return -ENOMEM;
-        v = searched[directory] ? NULL : volume_to_search(b, f);
+        search = !searched[directory] && searches(b, f);
         searched[directory] = true;
-        if (!v)
+        if (!search)
             continue;
         if (left == 0 || stop_is_pending() || clock_now(CLOCK_MONOTONIC) >= due)
             break;
         give_way(b);
-        r = looked_up_add(t, directory, volume, v, b->root, &left);
+        r = looked_up_add(t, directory, volume, &b->o->volumes.table, b->root, &left);
         if (r < 0)
             return r;
     }

@@ -194,16 +194,10 @@ static int place_ranges(const ExtentList *extents, const RangeSet *ranges, Range
 
 /* Opens a regular file below the root. Returns a descriptor and the file's status, or a negative
  * errno. */
-static int open_file(const Context *c, const char *path, struct stat *ret)
+static int open_file(const Context *c, const PriceFacts *m, const char *path, struct stat *ret)
 {
-    _cleanup_close_ int fd = -EBADF;
-    _cleanup_free_ char *full = NULL;
+    _cleanup_close_ int fd = volume_open_path(&m->volumes, c->root, path);
 
-    if (asprintf(&full, "%s%s", strcmp(c->root, "/") == 0 ? "" : c->root, path) < 0) {
-        full = NULL;
-        return -ENOMEM;
-    }
-    fd = open_without_symlinks(full);
     if (fd < 0)
         return fd;
     if (fstat(fd, ret) < 0)
@@ -233,7 +227,7 @@ void price_outside_pack(const Context *c, const PriceFacts *m, const Pack *p, co
     Price price;
 
     *ret = (FilePrice){0};
-    fd = open_file(c, path, &st);
+    fd = open_file(c, m, path, &st);
     index = fd >= 0 ? volume_of_device(m, st.st_dev) : SIZE_MAX;
     if (index == SIZE_MAX || likely_ranges(f, needed, (uint64_t)st.st_size, &ranges) < 0 ||
         ranges.n == 0)

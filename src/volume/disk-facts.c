@@ -37,7 +37,7 @@ static char *find_mapped(int sys_fd, const char *wanted)
     return found;
 }
 
-uint64_t disk_number_of(int sys_fd, const char *source)
+uint64_t volume_source_number(int sys_fd, const char *source)
 {
     static const char dev[] = "/dev/", mapper[] = "mapper/";
     _cleanup_free_ char *name = NULL;

@@ -6,10 +6,6 @@
 
 #include "volume/volume.h"
 
-/* Returns the number of the block device that a mount names as its source ("/dev/sda2",
- * "/dev/mapper/root"), or 0 if it is unknown. */
-uint64_t disk_number_of(int sys_fd, const char *source);
-
 /* Fills device, disk, scheduler, rotational, removable, device_class, profile, encryption and
  * size_bytes of the volume from its block_dev. Unknown facts are "" or zero. Returns 0 or
  * -ENOMEM. */

@@ -44,22 +44,17 @@ static Presence judge(const VolumeTable *volumes, int fd, const char *above)
 Presence presence_find(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above)
 {
-    char full[PATH_MAX];
-    size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    char part[PATH_MAX];
     size_t above = strlen(path);
     Presence p;
     int fd;
 
     *ret_above = 0;
-    if (l + above >= sizeof(full))
+    if (above >= sizeof(part))
         return PRESENCE_UNKNOWN;
-    memcpy(full, root, l);
-    memcpy(full + l, path, above + 1);
-    for (size_t i = 0; i < volumes->n_automounts; i++)
-        if (path_is_below(full, volumes->automounts[i]))
-            return PRESENCE_UNKNOWN;
+    memcpy(part, path, above + 1);
     for (bool whole = true;; whole = false) {
-        fd = open_without_symlinks(above > 0 || l > 0 ? full : "/");
+        fd = volume_open_path(volumes, root, above > 0 ? part : "/");
         if (fd >= 0 && whole) {
             close(fd);
             return PRESENCE_THERE;
@@ -70,10 +65,10 @@ Presence presence_find(const VolumeTable *volumes, const char *root, const char 
             return PRESENCE_UNKNOWN;
         do
             above--;
-        while (above > 0 && path[above] != '/');
-        full[l + above] = 0;
+        while (above > 0 && part[above] != '/');
+        part[above] = 0;
     }
-    p = judge(volumes, fd, full + l);
+    p = judge(volumes, fd, part);
     close(fd);
     *ret_above = above;
     return p;

@@ -14,8 +14,8 @@ typedef enum Presence {
     _PRESENCE_INVALID = -EINVAL,
 } Presence;
 
-/* Looks up `root` + `path`. Symlinks are not followed, because a symlink can lead to an automount.
- * If the path leads through a symlink or lies below an automount, the result is PRESENCE_UNKNOWN.
+/* Looks up `root` + `path` with volume_open_path(). If the path leads through a symlink, lies below
+ * an automount, or is on no volume of the table, the result is PRESENCE_UNKNOWN.
  * Let D be the directory that should contain the first missing component. If D is /home, the result
  * is PRESENCE_UNKNOWN: a missing home may be on a disk, in a container file (systemd-homed) or on a
  * server that is not available now. If D is another directory, the file counts as gone if an object

@@ -77,6 +77,27 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 /* Returns the volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
+/* Returns the number of the block device that a mount names as its source ("/dev/sda2",
+ * "/dev/mapper/root"), or 0 if it is unknown. `sys_fd` is that of volume_table_read(). */
+uint64_t volume_source_number(int sys_fd, const char *source);
+
+/* Pure: finds the volume of `root` + `path` by comparing names with mount points. *ret_below is the
+ * path below the mount point ("." for the mount point itself), and borrowed from `path`. Returns
+ * NULL if no volume contains the path. Returns NULL also if a lookup would trigger an automount:
+ * old kernels first mount the filesystem, and only then refuse to cross into it. */
+const Volume *volume_of_path(const VolumeTable *t, const char *root, const char *path,
+                             const char **ret_below);
+
+/* Opens the mount point of a volume (its `target`) with O_PATH. Returns a descriptor, -EXDEV if
+ * another filesystem than that with `st_dev` is mounted there now, or another negative errno. */
+int volume_open(const char *target, uint64_t st_dev);
+
+/* Opens `root` + `path` with O_PATH, if it is on a volume of the table. Enters no other mount: a
+ * user may have mounted a filesystem that hangs. Otherwise like open_beneath() (base/open.h).
+ * Returns a descriptor or a negative errno: -EXDEV if no volume of the table contains the path, or
+ * another mount hides it. */
+int volume_open_path(const VolumeTable *t, const char *root, const char *path);
+
 /* Reads the encryption of the place where `path` is or will be: that of `path` itself or, if it
  * does not exist, that of the nearest directory above it. Unknown places count as not encrypted.
  * Returns 0 or -ENOMEM. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "base/log.h"
+#include "base/open.h"
 #include "device/block-device.h"
 #include "system/disk-call.h"
 #include "volume/disk-facts.h"
@@ -54,6 +55,68 @@ const Volume *volume_by_mount(const VolumeTable *t, const Mount *m)
             t->volumes[i].subvolume_id == mount_subvolume_id(m))
             return &t->volumes[i];
     return NULL;
+}
+
+static size_t length_without_slash(const char *path)
+{
+    size_t l = strlen(path);
+
+    while (l > 0 && path[l - 1] == '/')
+        l--;
+    return l;
+}
+
+const Volume *volume_of_path(const VolumeTable *t, const char *root, const char *path,
+                             const char **ret_below)
+{
+    size_t root_length = length_without_slash(root), best_length = 0;
+    const Volume *best = NULL;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const Volume *v = &t->volumes[i];
+        size_t l = length_without_slash(v->mountpoint);
+
+        if (path_is_below(path, v->mountpoint) && (!best || l > best_length)) {
+            best = v;
+            best_length = l;
+        }
+    }
+    if (!best)
+        return NULL;
+    for (size_t i = 0; i < t->n_automounts; i++) {
+        const char *a = t->automounts[i] + root_length;
+
+        if (length_without_slash(a) > best_length && path_is_below(path, a))
+            return NULL;
+    }
+    path += best_length;
+    path += strspn(path, "/");
+    *ret_below = *path ? path : ".";
+    return best;
+}
+
+int volume_open(const char *target, uint64_t st_dev)
+{
+    _cleanup_close_ int fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) < 0 || st.st_dev != st_dev)
+        return -EXDEV;
+    return TAKE_FD(fd);
+}
+
+int volume_open_path(const VolumeTable *t, const char *root, const char *path)
+{
+    _cleanup_close_ int dir = -EBADF;
+    const char *below;
+    const Volume *v = volume_of_path(t, root, path, &below);
+
+    if (!v)
+        return -EXDEV;
+    dir = volume_open(v->target, v->st_dev);
+    return open_beneath(dir, below);
 }
 
 static int parse_uuid(const char *text, uint8_t ret[16])
@@ -204,7 +267,8 @@ static int read_filesystem(Volume *v)
  * devices. */
 static uint64_t device_of(int sys_fd, const Mount *m)
 {
-    uint64_t dev = m->major != 0 ? makedev(m->major, m->minor) : disk_number_of(sys_fd, m->source);
+    uint64_t dev =
+            m->major != 0 ? makedev(m->major, m->minor) : volume_source_number(sys_fd, m->source);
     struct stat st;
 
     /* A fixture has no devices. */

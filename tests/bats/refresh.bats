@@ -445,3 +445,26 @@ bind_mounted() {
     hs forget --quiet
     [ ! -e "$copy" ]
 }
+
+@test "a filesystem that hangs, mounted on a directory whose files were learned, does not stop refresh" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    hs_filesystem ext4 64
+    new /home/u/covered/file
+    new /usr/bin/app
+    new /usr/share/old
+    new /usr/share/other
+    learned /home/u/covered/file /usr/bin/app /usr/share/old
+    "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P true)" "$HS_MNT/home/u/covered" >"$HS_TMP/hung" 3>&- &
+    # When the server of the mount is gone, the mount answers with errors and can be unmounted.
+    hs_defer umount -l "$HS_MNT/home/u/covered"
+    hs_defer hs_kill $!
+    hs_wait 10 grep -q mounted "$HS_TMP/hung"
+    kill -USR1 $!
+    hs_wait 10 grep -q hung "$HS_TMP/hung"
+    new /usr/bin/app
+    rm "$HS_MNT/usr/share/old"
+    run -0 timeout 30 "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" refresh --json=short
+    echo "$output"
+    # What the mount hides is neither there nor gone.
+    jq -e '.n_changed == 1 and .n_gone == 1 and .n_unknown == 1' <<<"$output"
+}

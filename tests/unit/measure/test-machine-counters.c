@@ -55,10 +55,32 @@ static void the_disk_is_known_by_its_hardware(void **state)
     assert_int_equal(test_root_remove(&root), 0);
 }
 
+/* The source of a btrfs on LUKS or LVM names a device of device-mapper, and sysfs another name. */
+static void the_disk_of_a_mapped_btrfs_is_known(void **state)
+{
+    char disk[MACHINE_DISK_SIZE];
+    TestRoot root;
+
+    (void)state;
+    assert_int_equal(test_root_make(&root), 0);
+    test_root_put(&root, "proc/self/mountinfo",
+                  "29 1 0:30 /@ / rw shared:1 - btrfs /dev/mapper/luks-1 rw,subvol=/@\n");
+    test_root_put(&root, "sys/class/block/dm-0/dm/name", "luks-1\n");
+    test_root_put(&root, "sys/class/block/dm-0/dev", "253:0\n");
+    test_root_put(&root, "sys/dev/block/253:0/uevent", "DEVNAME=dm-0\n");
+    test_root_put(&root, "sys/class/block/dm-0/slaves/sda/size", "");
+    test_root_put(&root, "sys/class/block/sda/size", "1000\n");
+    test_root_put(&root, "sys/class/block/sda/serial", "S1\n");
+    machine_disk(root.fd, disk);
+    assert_int_equal(strspn(disk, "0123456789abcdef"), 16);
+    assert_int_equal(test_root_remove(&root), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(the_disk_is_known_by_its_hardware),
+            cmocka_unit_test(the_disk_of_a_mapped_btrfs_is_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 static TestRoot root;
 static Volume volume;
+static const VolumeTable volumes = {.volumes = &volume, .n = 1};
 
 static int set_up(void **state)
 {
@@ -26,7 +27,7 @@ static int set_up(void **state)
     }
     if (fstat(root.fd, &st) < 0)
         return -1;
-    volume.st_dev = st.st_dev;
+    volume = (Volume){.target = root.path, .mountpoint = (char *)"/", .st_dev = st.st_dev};
     return 0;
 }
 
@@ -42,7 +43,7 @@ static size_t search(Trace *t, size_t *left)
     uint32_t d;
 
     assert_int_equal(trace_add_path(t, "/d", &d), 0);
-    assert_int_equal(looked_up_add(t, d, TRACE_NONE, &volume, root.path, left), 0);
+    assert_int_equal(looked_up_add(t, d, TRACE_NONE, &volumes, root.path, left), 0);
     for (size_t i = 0; i < t->n_files; i++)
         n += t->files[i].looked_up;
     return n;

@@ -132,7 +132,7 @@ static void presence_follows_no_symlink(void **state)
 {
     char root[] = "/tmp/test-volumes-XXXXXX", path[256], command[128];
     struct stat st;
-    Volume v = {0};
+    Volume v = {.target = root, .mountpoint = (char *)"/"};
     VolumeTable t = {.volumes = &v, .n = 1};
     size_t above;
 
