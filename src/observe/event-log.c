@@ -175,7 +175,7 @@ int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret
     uint64_t hash;
     int r;
 
-    if (o->handle_size > 128 || o->name_size > (o->handle_size ? 255 : 4095))
+    if (o->handle_size > 128 || o->name_size > (logged_object_has_path(o) ? 4095 : 255))
         return -EINVAL;
     make_record(o, &x);
     r = grow_slots(l);

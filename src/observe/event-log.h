@@ -13,22 +13,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An object. The object is identified by handle (the file handle of a directory and a name in it;
- * "." is the directory itself), or by path where the kernel gives no handles. */
+/* An object. The object is identified by the file handle of a directory and a name in it ("." is
+ * the directory itself). Where the kernel gives no such handle, it is identified by its path and,
+ * if the filesystem has handles, by its own handle. */
 typedef struct LoggedObject {
-    uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
+    uint32_t filesystem;  /* the caller's number, EVENT_LOG_REMOTE or EVENT_LOG_UNWATCHED */
     int32_t handle_type;  /* for open_by_handle_at(2) */
-    uint16_t handle_size; /* 0: the name is an absolute path */
+    uint16_t handle_size; /* 0: it is known by its path alone */
     uint16_t name_size;   /* without a NUL */
     bool directory;
     bool loader, env, own; /* is_loader_name(), is_env_name(), is_own_name() of its name */
     const uint8_t *handle; /* handle and name are borrowed from the log */
-    const char *name;      /* NUL-terminated */
+    const char *name;      /* NUL-terminated; an absolute path if logged_object_has_path() */
 } LoggedObject;
+
+static inline bool logged_object_has_path(const LoggedObject *o)
+{
+    return o->name[0] == '/';
+}
 
 /* The filesystem number of objects that are identified by their path because their filesystem may
  * hang. Such a path is never looked up. */
 #define EVENT_LOG_REMOTE UINT32_MAX
+/* The filesystem number of objects that are identified by their path because their filesystem is
+ * not watched. */
+#define EVENT_LOG_UNWATCHED (UINT32_MAX - 1)
 
 typedef struct LoggedEvent {
     uint32_t object;

@@ -25,10 +25,11 @@
  * pages that are used only. */
 #define TAKEN_SIZE (4U * 1024 * 1024)
 
-/* An event in that room. Its path follows. */
+/* An event in that room. Its handle and its path follow. */
 typedef struct TakenEvent {
     uint32_t filesystem, pid;
-    uint16_t name_size;
+    int32_t handle_type;
+    uint16_t handle_size, name_size;
     bool directory, exec;
 } TakenEvent;
 
@@ -102,8 +103,13 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
     char path[PATH_MAX];
     LoggedObject o;
     struct stat st;
+    union {
+        struct file_handle h;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } x = {.h = {.handle_bytes = MAX_HANDLE_SZ}};
     uint32_t number = 0;
     bool known = false;
+    int mount_id;
 
     if (m->fd < 0)
         return 0;
@@ -115,12 +121,17 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
                 known = true;
             }
         known = known && fd_get_path(m->fd, path, sizeof(path)) >= 0;
+        if (known && name_to_handle_at(m->fd, "", &x.h, &mount_id, AT_EMPTY_PATH) < 0)
+            x.h.handle_bytes = 0;
     }
     close(m->fd);
     if (!known)
         return 0;
     o = (LoggedObject){
             .filesystem = number,
+            .handle_type = x.h.handle_type,
+            .handle_size = (uint16_t)x.h.handle_bytes,
+            .handle = x.h.f_handle,
             .name = path,
             .name_size = (uint16_t)strlen(path),
             .directory = S_ISDIR(st.st_mode),
@@ -210,6 +221,11 @@ static int nothing(void *arg _unused_)
     return 0;
 }
 
+static size_t taken_size(const TakenEvent *e)
+{
+    return sizeof(*e) + e->handle_size + e->name_size + 1U;
+}
+
 /* A fanotify_handler_t: keeps an event in descriptor mode for the next fanotify_drain(). */
 static int take(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
 {
@@ -217,14 +233,18 @@ static int take(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
     TakenEvent e = {
             .filesystem = o->filesystem,
             .pid = pid,
+            .handle_type = o->handle_type,
+            .handle_size = o->handle_size,
             .name_size = o->name_size,
             .directory = o->directory,
             .exec = exec,
     };
+    char *at = f->taken + f->taken_size;
 
-    memcpy(f->taken + f->taken_size, &e, sizeof(e));
-    memcpy(f->taken + f->taken_size + sizeof(e), o->name, e.name_size + 1U);
-    f->taken_size += sizeof(e) + e.name_size + 1;
+    memcpy(at, &e, sizeof(e));
+    memcpy(at + sizeof(e), o->handle, e.handle_size);
+    memcpy(at + sizeof(e) + e.handle_size, o->name, e.name_size + 1U);
+    f->taken_size += taken_size(&e);
     return 0;
 }
 
@@ -239,7 +259,7 @@ int fanotify_take_descriptors(Fanotify *f)
         f->taken = malloc(TAKEN_SIZE);
     if (!f->taken)
         return -ENOMEM;
-    fit = (TAKEN_SIZE - f->taken_size) / (sizeof(TakenEvent) + PATH_MAX);
+    fit = (TAKEN_SIZE - f->taken_size) / (sizeof(TakenEvent) + MAX_HANDLE_SZ + PATH_MAX);
     if (fit <= DESCRIPTORS_READ_MAX)
         return 0;
     r = drain_group(f, f->descriptor_fd, true,
@@ -260,12 +280,17 @@ static int drain_taken(Fanotify *f, const Sink *s)
     int events = 0, r = f->taken_size > 0 ? s->before(s->arg) : 0;
     TakenEvent e;
 
-    for (size_t at = 0; at < f->taken_size && r >= 0; at += sizeof(e) + e.name_size + 1U) {
+    for (size_t at = 0; at < f->taken_size && r >= 0; at += taken_size(&e)) {
+        const char *behind = f->taken + at + sizeof(e);
+
         memcpy(&e, f->taken + at, sizeof(e));
         r = s->handler(s->arg,
                        &(LoggedObject){
                                .filesystem = e.filesystem,
-                               .name = f->taken + at + sizeof(e),
+                               .handle_type = e.handle_type,
+                               .handle_size = e.handle_size,
+                               .handle = (const uint8_t *)behind,
+                               .name = behind + e.handle_size,
                                .name_size = e.name_size,
                                .directory = e.directory,
                        },

@@ -4,6 +4,7 @@
 /* What the source files of fanotify.h share. */
 
 #include "observe/fanotify.h"
+#include "volume/mountinfo.h"
 
 #include <sys/vfs.h>
 
@@ -30,6 +31,7 @@ struct Fanotify {
     uint64_t mask;           /* kinds of events to report */
     Watch *watches;
     size_t n_watches, allocated_watches;
+    MountTable mounts; /* while objects are being resolved that are known by their path */
     char *buf;
     char *taken; /* of TAKEN_SIZE bytes; NULL until needed */
     size_t taken_size;

@@ -214,12 +214,11 @@ static int mark_volume(int group_fd, uint64_t mask, const Volume *v, fsid_t *ret
     return r;
 }
 
-/* Returns a watch of a filesystem that is not mounted, or NULL. The number 0 is never given away,
- * because it also stands for objects that are known by their path alone. */
+/* Returns a watch of a filesystem that is not mounted, or NULL. */
 static Watch *find_gone(const Fanotify *f)
 {
     for (size_t i = 0; i < f->n_watches; i++)
-        if (f->watches[i].gone && f->watches[i].number != 0)
+        if (f->watches[i].gone)
             return &f->watches[i];
     return NULL;
 }
@@ -287,6 +286,14 @@ void fanotify_unwatch(Fanotify *f, uint64_t st_dev)
             f->watches[i].gone = true;
             return;
         }
+}
+
+uint32_t fanotify_number(const Fanotify *f, uint64_t st_dev)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev)
+            return f->watches[i].number;
+    return EVENT_LOG_UNWATCHED;
 }
 
 bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev)

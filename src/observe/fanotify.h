@@ -71,6 +71,9 @@ void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
  * and may have been mounted again since. Reads only /proc. */
 bool fanotify_lost_mark(const Fanotify *f, uint64_t st_dev);
 
+/* Returns the number of the watched filesystem with that st_dev, or EVENT_LOG_UNWATCHED. */
+uint32_t fanotify_number(const Fanotify *f, uint64_t st_dev);
+
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
  * after each read(2), before the events of that read are handled, and also after a read that finds
  * the queue empty. Stops reading after about FANOTIFY_DRAIN_EVENTS events, so that the event loop
@@ -89,9 +92,11 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
  * further events stay queued. Returns 0, -ENOMEM, or -EPROTO. */
 int fanotify_take_descriptors(Fanotify *f);
 
-/* Writes the path of the object, as this process sees it, and opens it with O_PATH. Returns the
- * descriptor; -EREMOTE if the lookup may hang; -ETIMEDOUT if the disk does not answer; -ENOENT or
- * -ESTALE if the object is gone; or a negative errno. */
+/* Writes the path of the object, as this process sees it, and opens it with O_PATH. Enters no mount
+ * below that of the object's filesystem, because a user may have made it. Of a path that is looked
+ * up each mount must be local. Returns the descriptor; -EREMOTE if the lookup may hang; -ETIMEDOUT
+ * if the disk does not answer; -EXDEV or -ESTALE if another mount hides the object; -ENOENT or
+ * -ESTALE if it is gone; or another negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 /* Returns the first argument of disk_call() for the filesystem of the object. */
 uint64_t fanotify_call_dev(const Fanotify *f, const LoggedObject *o);

@@ -71,7 +71,7 @@ static int intern_exe(Observer *o, const ProcFacts *f, uint32_t *ret, bool *ret_
 {
     const char *slash = strrchr(f->exe, '/');
     LoggedObject object = {
-            .filesystem = f->remote ? EVENT_LOG_REMOTE : 0,
+            .filesystem = f->remote ? EVENT_LOG_REMOTE : fanotify_number(o->fanotify, f->exe_dev),
             .name = f->exe,
             .name_size = (uint16_t)strlen(f->exe),
     };

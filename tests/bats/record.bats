@@ -393,6 +393,111 @@ time.sleep(600)
     shown '[.files[] | select(.looked_up | not) | .path] | index("/kept") and (index("/other/file") | not)'
 }
 
+# hung_mount DIRECTORY: mounts a filesystem there that answers no request.
+hung_mount() {
+    local server
+    "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P true)" "$1" >"$HS_TMP/hung" 3>&- &
+    server=$!
+    # When the server of the mount is gone, the mount answers with errors and can be unmounted.
+    hs_defer umount -l "$1"
+    hs_defer hs_kill $server
+    hs_wait 10 grep -q mounted "$HS_TMP/hung"
+    kill -USR1 $server
+    hs_wait 10 grep -q hung "$HS_TMP/hung"
+}
+
+@test "xfs: a directory on which a filesystem that hangs has been mounted is not searched for names" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    hs_filesystem xfs 320
+    mkdir "$HS_MNT/covered" "$HS_MNT/free"
+    for file in covered/file free/file free/status; do
+        echo x >"$HS_MNT/$file"
+    done
+    recorder_start
+    cat "$HS_MNT/covered/file" "$HS_MNT/free/file" >/dev/null
+    stat "$HS_MNT/free/status" >/dev/null
+    hung_mount "$HS_MNT/covered"
+    kill -TERM "$RECORDER"
+    hs_wait 5 trace_there
+    wait "$RECORDER"
+    show_trace
+    shown '[.files[] | select(.looked_up) | .path] | index("/free/status")'
+    shown '[.files[] | select(.looked_up | not) | .path] | index("/free/file") and index("/covered/file")'
+}
+
+@test "a btrfs subvolume: what was mounted on a file or its directory since it was opened is not followed" {
+    local file inodes
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    mkdir "$HS_MNT/d" "$HS_MNT/hidden" "$HS_MNT/other"
+    for file in file kept other/file hidden/file d/program; do
+        echo x >"$HS_MNT/$file"
+    done
+    recorder_start
+    cat "$HS_MNT/file" "$HS_MNT/kept" "$HS_MNT/hidden/file" "$HS_MNT/d/program" >/dev/null
+    # Of a subvolume the kernel reports descriptors, whose paths the recorder reads at once.
+    sleep 1
+    inodes=$(stat -c %i "$HS_MNT/file" "$HS_MNT/hidden/file" "$HS_MNT/d/program" | paste -sd,)
+    hs_defer umount "$HS_MNT/file"
+    mount --bind "$HS_MNT/other/file" "$HS_MNT/file"
+    hs_defer umount "$HS_MNT/hidden"
+    mount -t tmpfs none "$HS_MNT/hidden"
+    echo y >"$HS_MNT/hidden/file"
+    hung_mount "$HS_MNT/d"
+    kill -TERM "$RECORDER"
+    hs_wait 5 trace_there
+    wait "$RECORDER"
+    show_trace
+    # The files are recorded, and not what hides them now.
+    shown '[.files[] | select(.looked_up | not) | .path] | index("/kept") and (index("/other/file") | not)'
+    shown '[.files[] | select(.path == "/file" or .path == "/hidden/file" or .path == "/d/program") | .inode] |
+           sort == (['"$inodes"'] | sort)'
+}
+
+@test "a btrfs subvolume: the path of a file in another mount namespace is not taken for that path here" {
+    hs_filesystem btrfs 320
+    btrfs subvolume create "$HS_MNT/@" >/dev/null
+    hs_umount "$HS_MNT"
+    mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+    mkdir "$HS_MNT/inside" "$HS_MNT/outside"
+    echo x >"$HS_MNT/inside/file"
+    echo x >"$HS_MNT/outside/file"
+    recorder_start
+    unshare --mount sh -c 'mount --bind "$1/inside" "$1/outside" && cat "$1/outside/file" >/dev/null' - "$HS_MNT"
+    recorder_stop
+    shown '[.files[] | select(.looked_up | not) | .path] | index("/inside/file") and (index("/outside/file") | not)'
+}
+
+@test "what was mounted on a program since it started is not taken for the program" {
+    local name
+    hs_filesystem ext4 64
+    hs_programs dash
+    mv "$HS_MNT/bin/dash" "$HS_MNT/bin/kept"
+    cp "$HS_MNT/bin/kept" "$HS_MNT/bin/hidden"
+    echo x >"$HS_MNT/other"
+    for name in kept hidden; do
+        mkfifo "$HS_MNT/go-$name"
+        echo x >"$HS_MNT/data/$name"
+        inside "/bin/$name" -c "read -r x </go-$name; read -r x </data/$name" 3>&- &
+        hs_defer hs_kill $!
+        hs_wait 10 pgrep -f "^/bin/$name -c read -r x </go-$name;"
+    done
+    recorder_start
+    hs_defer umount "$HS_MNT/bin/hidden"
+    mount --bind "$HS_MNT/other" "$HS_MNT/bin/hidden"
+    for name in kept hidden; do
+        echo x >"$HS_MNT/go-$name"
+    done
+    sleep 1
+    recorder_stop
+    of /data/kept /bin/kept
+    shown '[.applications[].path] | index("/bin/hidden") | not'
+    shown 'any(.files[]; .path == "/data/hidden" and .application == null)'
+}
+
 @test "a filesystem that is mounted later is recorded, and every filesystem can be unmounted" {
     hs_filesystem ext4 64
     local first=$HS_MNT

@@ -119,7 +119,7 @@ static void test_bytes(void **state)
     memset(text, 'x', 4095);
     o = object(0, "", text);
     do {
-        snprintf(text, 10, "%09zu", event_log_n_objects(l));
+        snprintf(text, 10, "/%08zu", event_log_n_objects(l));
         text[9] = 'x';
         bytes += event_log_object_bytes(&o);
         r = event_log_intern(l, &o, true, &n);
@@ -183,6 +183,7 @@ static void test_limits(void **state)
     o.handle_size = 129;
     assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     o.handle_size = 0;
+    text[0] = '/';
     o.name_size = 4095;
     assert_int_equal(event_log_intern(l, &o, true, &n), 0);
     n = 7;
