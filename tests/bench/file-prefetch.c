@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "evaluate/predictor.h"
 #include "observe/fanotify.h"
+#include "volume/extents.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ typedef struct File {
     UT_hash_handle hh;
     char *path;
     uint32_t item;
+    uint64_t place;         /* of its first byte on the device when it was last opened */
     bool requested, opened; /* in this run */
 } File;
 
@@ -49,7 +51,8 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t filled;
     uint32_t items[QUEUE_MAX];
-    size_t first, n;
+    size_t n;
+    uint64_t place;    /* of the last file that was taken */
     int root_fd;       /* -EBADF between runs */
     unsigned n_active; /* threads that use root_fd */
     pthread_cond_t idle;
@@ -96,6 +99,23 @@ static void read_ahead(int root_fd, const char *path)
         (void)posix_fadvise(fd, 0, MIN(st.st_size, (off_t)READ_MAX), POSIX_FADV_WILLNEED);
 }
 
+/* Takes the next request. Requests are served in the order of the device, upwards and then from the
+ * beginning again, because a predictor may name many files at once. */
+static File *take_request(void)
+{
+    size_t best = 0;
+    File *f;
+
+    for (size_t i = 1; i < queue.n; i++)
+        if (files[queue.items[i]]->place - queue.place <
+            files[queue.items[best]]->place - queue.place)
+            best = i;
+    f = files[queue.items[best]];
+    queue.items[best] = queue.items[--queue.n];
+    queue.place = f->place;
+    return f;
+}
+
 static void *reader(void *arg)
 {
     pthread_mutex_lock(&queue.mutex);
@@ -105,9 +125,7 @@ static void *reader(void *arg)
 
         while (queue.n == 0)
             pthread_cond_wait(&queue.filled, &queue.mutex);
-        path = files[queue.items[queue.first]]->path;
-        queue.first = (queue.first + 1) % QUEUE_MAX;
-        queue.n--;
+        path = take_request()->path;
         root_fd = queue.root_fd;
         queue.n_active++;
         pthread_mutex_unlock(&queue.mutex);
@@ -125,7 +143,7 @@ static void request(File *f)
         return;
     f->requested = true;
     n_requests++;
-    queue.items[(queue.first + queue.n++) % QUEUE_MAX] = f->item;
+    queue.items[queue.n++] = f->item;
     pthread_cond_signal(&queue.filled);
 }
 
@@ -140,6 +158,13 @@ static void predict(usec_t now)
     guesses_sort(&guesses);
     for (size_t i = 0; i < guesses.n && guesses.guesses[i].probability >= minimum; i++)
         request(files[guesses.guesses[i].item]);
+}
+
+static uint64_t place_of(int fd)
+{
+    static ExtentList extents;
+
+    return extents_read(fd, 1, &extents) >= 0 && extents.n > 0 ? extents.extents[0].physical : 0;
 }
 
 static void on_open(int fd)
@@ -164,6 +189,7 @@ static void on_open(int fd)
     if (f->requested && !f->opened)
         n_used++;
     f->opened = true;
+    f->place = place_of(fd);
     if (predictor_observe(predictor, &(PredictorEvent){.at = now,
                                                        .user = UID_INVALID,
                                                        .item = f->item,
