@@ -30,6 +30,11 @@ void model_metadata_done(ModelMetadata *d);
 /* Compares two ModelMetadata for qsort(): by uuid, then `assumed`, then application. */
 int model_compare_metadata(const void *a, const void *b);
 
+/* Keeps at most TRACE_VOLUMES_MAX observed rows of metadata, as many assumed ones, and
+ * MODEL_NEEDED_MAX rows that applications need. Of the last it keeps those of the distribution's
+ * applications first, and otherwise those that most sessions show. Returns 0 or -ENOMEM. */
+int model_limit_metadata(ModelStage *s);
+
 /* Compares two ModelUse for qsort(): by application, then file. */
 int model_compare_uses(const void *a, const void *b);
 

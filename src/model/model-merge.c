@@ -329,59 +329,6 @@ void model_drop_expired_applications(const Model *m, ModelStage *s, uint32_t *sc
     s->n_metadata = n;
 }
 
-/* A row of metadata that an application needs, and what decides whether it is kept. */
-typedef struct NeededRow {
-    size_t row;
-    bool shipped; /* its application is in a directory of the distribution */
-    double observed;
-} NeededRow;
-
-static int compare_needed(const void *a, const void *b)
-{
-    const NeededRow *x = a, *y = b;
-
-    if (x->shipped != y->shipped)
-        return x->shipped ? -1 : 1;
-    if (x->observed != y->observed)
-        return x->observed > y->observed ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* Keeps MODEL_NEEDED_MAX rows of metadata that applications need: those of the distribution's
- * applications first, then those that most sessions show. Without this, the applications of one
- * user could make the sum of all users fail. Returns 0 or -ENOMEM. */
-static int limit_needed(ModelStage *s)
-{
-    _cleanup_free_ NeededRow *rows = NULL;
-    size_t n = 0, kept = 0;
-
-    for (size_t i = 0; i < s->n_metadata; i++)
-        n += s->metadata[i].application != NULL;
-    if (n <= MODEL_NEEDED_MAX)
-        return 0;
-    rows = calloc(n, sizeof(*rows));
-    if (!rows)
-        return -ENOMEM;
-    n = 0;
-    for (size_t i = 0; i < s->n_metadata; i++) {
-        const ModelMetadata *d = &s->metadata[i];
-
-        if (d->application)
-            rows[n++] = (NeededRow){i, model_path_is_portable(d->application),
-                                    decayed_sum_ratio(d->observed, s->sessions)};
-    }
-    qsort(rows, n, sizeof(*rows), compare_needed);
-    for (size_t i = MODEL_NEEDED_MAX; i < n; i++) {
-        model_metadata_done(&s->metadata[rows[i].row]);
-        s->metadata[rows[i].row] = (ModelMetadata){0};
-    }
-    for (size_t i = 0; i < s->n_metadata; i++)
-        if (s->metadata[i].uuid)
-            s->metadata[kept++] = s->metadata[i];
-    s->n_metadata = kept;
-    return 0;
-}
-
 static ModelTiming add_timing(ModelTiming sum, const Side *side, const ModelTiming *t)
 {
     return (ModelTiming){
@@ -434,7 +381,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         r = merge_metadata(a, x, b, y, &s);
     if (r >= 0) {
         model_drop_expired_applications(m, &s, scratch);
-        r = limit_needed(&s);
+        r = model_limit_metadata(&s);
     }
     if (r < 0) {
         model_stage_done(&s);

@@ -15,8 +15,11 @@
 
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v)
 {
-    int r = volume_snapshots_added(s, v, &m->ranges);
+    int r;
 
+    if (volume_is_foreign(v))
+        return 0;
+    r = volume_snapshots_added(s, v, &m->ranges);
     if (r >= 0)
         m->source = METADATA_SOURCE_CACHESTAT;
     return r == -ENOMEM ? r : 0;
@@ -148,8 +151,8 @@ static int make_step(StageMetadata *m, const Volume *v, void (*run)(DiskJob *job
 
 int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode)
 {
-    if (m->lost || m->source == METADATA_SOURCE_CACHESTAT || !volume_is_ext(v) ||
-        !path_is_below(path, v->target))
+    if (m->lost || m->source == METADATA_SOURCE_CACHESTAT || volume_is_foreign(v) ||
+        !volume_is_ext(v) || !path_is_below(path, v->target))
         return 0;
     path += strcmp(v->target, "/") == 0 ? 0 : strlen(v->target);
     path += strspn(path, "/");
@@ -160,7 +163,7 @@ int stage_metadata_finish(StageMetadata *m, const Volume *v)
 {
     int r;
 
-    if (m->lost || !volume_is_ext(v))
+    if (m->lost || volume_is_foreign(v) || !volume_is_ext(v))
         return 0;
     r = make_step(m, v, run_finish, "", 0);
     if (r < 0)

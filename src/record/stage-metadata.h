@@ -2,7 +2,9 @@
 #pragma once
 
 /* Determines which metadata of a volume a stage has read, for its trace. cachestat observes it;
- * without cachestat, libext2fs derives it from the inodes that were opened. Zeroed is valid. */
+ * without cachestat, libext2fs derives it from the inodes that were opened. Zeroed is valid.
+ * Nothing is recorded of a foreign volume (volume_is_foreign()): libext2fs must not parse it, so
+ * nothing tells its metadata from other blocks, and users can attach any number of such volumes. */
 
 #include "observe/volume-snapshots.h"
 #include "trace/trace.h"

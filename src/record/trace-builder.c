@@ -172,9 +172,23 @@ const char *trace_path_below(const char *root, const char *path)
 
 /* --- volumes ---------------------------------------------------------------------------------- */
 
+/* Returns how many foreign volumes the trace has room for. Users can attach any number of them, so
+ * the other volumes come first. */
+static size_t room_for_foreign(const VolumeTable *volumes)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < volumes->n; i++)
+        n += !volume_is_foreign(&volumes->volumes[i]);
+    return TRACE_VOLUMES_MAX - MIN(n, (size_t)TRACE_VOLUMES_MAX);
+}
+
+/* Adds the volumes that the trace has room for. The others get the id TRACE_NONE, and their files
+ * are left out, as those of unknown volumes are. */
 static int add_volumes(TraceBuilder *b)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
+    size_t n_foreign = 0, room = room_for_foreign(volumes);
 
     for (size_t i = 0; i < volumes->n; i++) {
         const Volume *v = &volumes->volumes[i];
@@ -189,11 +203,20 @@ static int add_volumes(TraceBuilder *b)
                 .rotational = v->rotational,
                 .size_bytes = v->size_bytes,
         };
-        int r = trace_add_volume(b->t, &t, &b->volumes[i].id);
+        bool foreign = volume_is_foreign(v);
+        int r;
 
+        b->volumes[i].id = TRACE_NONE;
+        if (foreign ? n_foreign == room : b->t->n_volumes - n_foreign == TRACE_VOLUMES_MAX)
+            continue;
+        n_foreign += foreign;
+        r = trace_add_volume(b->t, &t, &b->volumes[i].id);
         if (r < 0)
             return r;
     }
+    if (b->t->n_volumes < volumes->n)
+        log_debug("%zu of %zu volumes are left out of the trace", volumes->n - b->t->n_volumes,
+                  volumes->n);
     return 0;
 }
 
@@ -202,10 +225,14 @@ static int add_metadata(TraceBuilder *b)
     const VolumeTable *volumes = &b->o->volumes.table;
 
     for (size_t i = 0; i < volumes->n; i++) {
-        TraceVolume *v = &b->t->volumes[b->volumes[i].id];
         StageMetadata *m = &b->volumes[i].metadata;
-        int r = stage_metadata_finish(m, &volumes->volumes[i]);
+        TraceVolume *v;
+        int r;
 
+        if (b->volumes[i].id == TRACE_NONE)
+            continue;
+        v = &b->t->volumes[b->volumes[i].id];
+        r = stage_metadata_finish(m, &volumes->volumes[i]);
         if (r < 0)
             return r;
         v->metadata_source = m->source;
@@ -299,6 +326,8 @@ static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Re
     x->path = path;
     x->volume = volume_by_dev(volumes, x->st.st_dev);
     if (!x->volume || !watched_volumes_may_name(&b->o->volumes, x->volume, x->fd))
+        return 0;
+    if (b->volumes[x->volume - volumes->volumes].id == TRACE_NONE)
         return 0;
     x->metadata = &b->volumes[x->volume - volumes->volumes].metadata;
     return 1;
@@ -524,7 +553,8 @@ static int add_touched(TraceBuilder *b)
     if (!devs)
         return -ENOMEM;
     for (size_t i = 0; i < volumes->n; i++)
-        devs[b->volumes[i].id] = volumes->volumes[i].mount_dev;
+        if (b->volumes[i].id != TRACE_NONE)
+            devs[b->volumes[i].id] = volumes->volumes[i].mount_dev;
     runs = runs_of(b, &n);
     return touched_add_rows(&b->s->touched, devs, runs, n, b->runs, b->t);
 }

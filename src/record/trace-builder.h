@@ -32,8 +32,9 @@ int trace_builder_take(TraceBuilder *b, uint64_t keep_from, trace_builder_pause_
 
 /* Resolves paths, samples pages within the users' shares, and makes the trace. Removes the samples
  * from the stage's record. The paths of the trace start at `root`. `run_dir` is the directory in
- * which replay leaves its status, or NULL. Returns 0, -E2BIG (more volumes or lifetimes than a
- * trace holds), -ENOMEM, or another negative errno. */
+ * which replay leaves its status, or NULL. Volumes beyond TRACE_VOLUMES_MAX, foreign ones first,
+ * and their files are left out. Returns 0, -E2BIG (more lifetimes than a trace holds), -ENOMEM, or
+ * another negative errno. */
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret);
 
 /* Returns the path as traces name it, that is, as if `root` were "/". The result points into

@@ -1567,6 +1567,69 @@ static void needed_metadata_is_bounded(void **state)
     assert_int_equal(n, NEEDING);
 }
 
+#define MOUNTED (TRACE_VOLUMES_MAX / 2 + 50)
+
+/* Learns a session of the user that read metadata of MOUNTED filesystems that no session with
+ * another `i` has, and of the filesystem UUID. */
+static void learn_mounting(Model **m, unsigned i, uint32_t uid, unsigned flags)
+{
+    _cleanup_trace_ Trace *t = session(STAGE_SESSION, uid, T0, flags, "A>x=0-1", "0-1");
+    uint32_t id;
+
+    for (unsigned k = 0; k < MOUNTED; k++) {
+        char uuid[37];
+        TraceVolume v = {
+                .uuid = uuid,
+                .fstype = (char *)"ext4",
+                .size_bytes = 1U << 30,
+                .metadata_source = METADATA_SOURCE_CACHESTAT,
+        };
+
+        snprintf(uuid, sizeof(uuid), "%08x-0000-0000-0000-%012x", i, k);
+        test_ranges("0-1", PAGE, &v.metadata);
+        assert_int_equal(trace_add_volume(t, &v, &id), 0);
+        range_set_done(&v.metadata);
+    }
+    assert_int_equal(model_learn(m, t, T0), 0);
+}
+
+/* The filesystems that users have mounted do not make the sum of all users fail. The sum keeps what
+ * most sessions show, and is the same in any order. */
+static void metadata_of_filesystems_is_bounded(void **state)
+{
+    static const unsigned flags[] = {0, TRACE_REPLAYED};
+
+    (void)state;
+    for (size_t f = 0; f < ELEMENTSOF(flags); f++) {
+        _cleanup_model_ Model *m = model_new(H), *sum = NULL, *other = model_new(H);
+        _cleanup_model_ Model *one = model_new(H), *ab = NULL, *ba = NULL;
+        _cleanup_free_ char *text = NULL, *again = NULL;
+        size_t n = 0, size, size_again;
+
+        for (unsigned i = 0; i < 2; i++)
+            learn_mounting(&m, i, 1000 + i, flags[f]);
+        assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, UID_INVALID, &sum), 0);
+        assert_int_equal(sum->stages[0].n_metadata, TRACE_VOLUMES_MAX);
+        for (size_t i = 0; i < TRACE_VOLUMES_MAX; i++) {
+            const ModelMetadata *d = &sum->stages[0].metadata[i];
+
+            n += strcmp(d->uuid, UUID) == 0;
+            assert_int_equal(d->assumed, flags[f] != 0);
+            assert_true(i == 0 || strcmp(d[-1].uuid, d->uuid) < 0);
+        }
+        assert_int_equal(n, 1);
+
+        learn_mounting(&one, 0, 1000, flags[f]);
+        learn_mounting(&other, 1, 1000, flags[f]);
+        assert_int_equal(model_merge(one, other, &ab), 0);
+        assert_int_equal(model_merge(other, one, &ba), 0);
+        assert_int_equal(model_to_json(ab, &text, &size), 0);
+        assert_int_equal(model_to_json(ba, &again, &size_again), 0);
+        assert_int_equal(size, size_again);
+        assert_memory_equal(text, again, size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1576,6 +1639,7 @@ int main(void)
             cmocka_unit_test(needed_by_one_application_or_the_other),
             cmocka_unit_test(needed_metadata_is_bounded),
             cmocka_unit_test(a_hundred_applications_in_one_session),
+            cmocka_unit_test(metadata_of_filesystems_is_bounded),
             cmocka_unit_test(unknown_applications_count_as_one),
             cmocka_unit_test(ranges_by_their_frequency),
             cmocka_unit_test(older_sessions_fade),
