@@ -102,7 +102,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const ModelLaunc
             .no_gaps = true, /* most is resident: the session has read what applications share */
             .device_class = _DEVICE_CLASS_INVALID,
     };
-    usec_t observed = launch_benefits_observed_until(&p->launches.records, l->path, uid);
+    usec_t observed = launch_benefits_observed_until(&p->launches.records, l->path, uid, now);
     _cleanup_located_plan_ LocatedPlan *located = NULL;
     _cleanup_pack_content_ PackContent *content = NULL;
     int r;

@@ -35,7 +35,8 @@ static int add_beginning(const Planning *p, Prediction *boot)
  * upgrade after this moment has moved inodes and directories. */
 static usec_t observed_until(const Planning *p, Stage stage, uint32_t uid)
 {
-    usec_t observed = history_observed_until(&p->benefits.history, stage, uid);
+    usec_t observed =
+            history_observed_until(&p->benefits.history, stage, uid, clock_now(CLOCK_REALTIME));
 
     return MIN(observed, model_wall_clock(p->model));
 }

@@ -50,26 +50,13 @@ void planning_done(Planning *p)
 static int read_history(Planning *p)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
-    const History *h = &p->benefits.history;
     int r;
 
     p->benefits.control_interval = p->c->config.control_interval;
     r = p->state_fd < 0 ? 0 : benefits_read(p->c, p->state_fd, now, &p->benefits);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < h->n; i++) {
-        const SessionRecord *s = &h->sessions[i];
-
-        if (s->stage != STAGE_BOOT || s->flags & SESSION_LIGHT)
-            continue;
-        p->boot_recorded = MAX(p->boot_recorded, s->start_realtime_usec);
-        p->n_boots_replayed += session_was_replayed(s);
-        p->n_replayed_since += session_was_replayed(s);
-        if (s->flags & SESSION_EXACT) {
-            p->boot_exact = MAX(p->boot_exact, s->start_realtime_usec);
-            p->n_replayed_since = 0;
-        }
-    }
+    p->boots = history_count_boots(&p->benefits.history, now);
     for (Stage s = 0; s < _STAGE_MAX; s++)
         p->control_intervals[s] = benefits_control_interval(&p->benefits, s, now);
     return launch_history_read(p->c, p->state_fd, now, &p->launches);
@@ -349,10 +336,10 @@ static int request_exact_recording(const Planning *p, const PackJob *j)
     const Effect *effect = &p->benefits.stages[drawing].effect;
     const ExactRecordingFacts facts = {
             .policy = j->content->policy,
-            .n_replayed = p->n_boots_replayed,
-            .n_replayed_since = p->n_replayed_since,
-            .recorded = p->boot_recorded,
-            .exact = p->boot_exact,
+            .n_replayed = p->boots.n_replayed,
+            .n_replayed_since = p->boots.n_replayed_since,
+            .recorded = p->boots.recorded,
+            .exact = p->boots.exact,
             .shown = effect->known && effect->saved_low > 0,
             .drawn = p->control_intervals[drawing] > 0,
     };
@@ -390,7 +377,7 @@ static int write_pack(const Planning *p, const PackJob *j)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
     log_policy(j);
     if (j->stage == STAGE_BOOT) {
-        r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boot_recorded,
+        r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boots.recorded,
                                                         clock_now(CLOCK_REALTIME)));
         k = last_control_remove(p->state_fd);
         /* cli_state_update_early_pack() reports its errors itself. */

@@ -26,11 +26,8 @@ typedef struct Planning {
     uint32_t control_intervals[_STAGE_MAX];
     uint64_t salts[_STAGE_MAX]; /* of all packs of a stage, if salt_known */
     bool salt_known[_STAGE_MAX];
-    usec_t boot_recorded;      /* wall clock: the newest recorded boot; 0: none */
-    uint64_t n_boots_replayed; /* boots of the history that were replayed */
-    uint64_t n_replayed_since; /* replayed boots since `boot_exact` */
-    usec_t boot_exact;         /* the newest boot that was recorded exactly; 0: none */
-    Benefits benefits;         /* whether a policy was shown to do harm, and to whom */
+    HistoryBoots boots;
+    Benefits benefits; /* whether a policy was shown to do harm, and to whom */
     LaunchHistory launches;
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs of stages */

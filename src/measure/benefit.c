@@ -323,7 +323,8 @@ int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t
     b->slower = b->harmful = false;
     b->n_harmed_users = 0;
     CHECK(effect_compute(v, n, INTERVAL_ERROR, &b->effect));
-    while (first < n && starts[first] < since)
+    /* A time after `now` comes from a wrong clock: that session may be as old as its neighbours. */
+    while (first < n && (starts[first] < since || starts[first] > now))
         first++;
     if (was_replayed_since(v + first, n - first))
         first = MIN(first, n > BENEFIT_VERDICT_SESSIONS ? n - BENEFIT_VERDICT_SESSIONS : 0);

@@ -93,8 +93,8 @@ typedef struct Benefit {
 #define BENEFIT_VERDICT_ERROR 0.015
 
 /* Computes the first six members of *b, as of `now` (wall clock), from n comparable sessions,
- * oldest first, which began at `starts`. The group of a session is its user. The other members
- * stay. Returns 0 or -ENOMEM. */
+ * oldest first, which began at `starts`. A time after `now` ends no row of old sessions. The group
+ * of a session is its user. The other members stay. Returns 0 or -ENOMEM. */
 int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
 
 /* Counts one more session of the stage, for benefit_control_interval(). The session began at that

@@ -102,7 +102,7 @@ static int read_file(int state_fd, const char *name, char **ret, size_t *ret_siz
     (SESSION_LIGHT | SESSION_OFFLINE_UPDATE | SESSION_FSCK | SESSION_SOFT_REBOOT | \
      SESSION_SECOND_LOGIN | SESSION_INCOMPLETE)
 
-usec_t history_observed_until(const History *h, Stage stage, uint32_t uid)
+usec_t history_observed_until(const History *h, Stage stage, uint32_t uid, usec_t now)
 {
     usec_t newest = 0;
 
@@ -111,10 +111,34 @@ usec_t history_observed_until(const History *h, Stage stage, uint32_t uid)
 
         if (s->stage == stage && (uid == UID_INVALID || s->uid == uid) &&
             !(s->flags & NOT_LEARNED) && !session_was_replayed(s) &&
-            s->usage.source != USAGE_PER_FILE) /* another pack was replayed */
+            s->usage.source != USAGE_PER_FILE && /* another pack was replayed */
+            s->start_realtime_usec <= now)
             newest = MAX(newest, s->start_realtime_usec);
     }
     return h->n > 0 ? newest : USEC_INFINITY;
+}
+
+HistoryBoots history_count_boots(const History *h, usec_t now)
+{
+    HistoryBoots b = {0};
+
+    for (size_t i = 0; i < h->n; i++) {
+        const SessionRecord *s = &h->sessions[i];
+        usec_t start = s->start_realtime_usec;
+
+        if (s->stage != STAGE_BOOT || s->flags & SESSION_LIGHT)
+            continue;
+        if (start > now && start - now > HISTORY_AHEAD_USEC)
+            start = 0;
+        b.recorded = MAX(b.recorded, start);
+        b.n_replayed += session_was_replayed(s);
+        b.n_replayed_since += session_was_replayed(s);
+        if (s->flags & SESSION_EXACT) {
+            b.exact = MAX(b.exact, start);
+            b.n_replayed_since = 0;
+        }
+    }
+    return b;
 }
 
 int history_check_file(int state_fd, const char *name)

@@ -34,9 +34,24 @@ void history_done(History *h);
 int history_read(int state_fd, size_t max, History *ret);
 
 /* Returns the beginning of the newest session of the stage, and of the user (UID_INVALID: of
- * anybody), that ran without any replay. Only such a session shows which metadata it reads. Returns
- * 0 if there is none, and USEC_INFINITY if the history is empty. Pure. */
-usec_t history_observed_until(const History *h, Stage stage, uint32_t uid);
+ * anybody), that ran without any replay. Only such a session shows which metadata it reads. A time
+ * after `now` (wall clock) comes from a wrong clock, and that session does not count. Returns 0 if
+ * there is none, and USEC_INFINITY if the history is empty. Pure. */
+usec_t history_observed_until(const History *h, Stage stage, uint32_t uid, usec_t now);
+
+/* The boots of a history, without those that were not recorded. */
+typedef struct HistoryBoots {
+    usec_t recorded;           /* wall clock: the newest boot; 0: none */
+    usec_t exact;              /* the newest boot that was recorded exactly; 0: none */
+    uint64_t n_replayed;       /* boots that were replayed */
+    uint64_t n_replayed_since; /* of these, those after the last one that was recorded exactly */
+} HistoryBoots;
+
+/* Counts the boots. A time more than HISTORY_AHEAD_USEC after `now` (wall clock) comes from a wrong
+ * clock, and would stay the newest one until the clock reaches it: it is no time of a boot. A
+ * smaller difference may be that of a clock in local time, so the time counts. Pure. */
+#define HISTORY_AHEAD_USEC (48 * USEC_PER_HOUR)
+HistoryBoots history_count_boots(const History *h, usec_t now);
 
 /* Returns 0 if the file of that name in the state directory can be read or does not exist, or the
  * negative errno of reading. `name` is one of the four names above. */

@@ -248,16 +248,21 @@ usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *appli
     return took[n / 2];
 }
 
-usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application, uint32_t uid)
+usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application, uint32_t uid,
+                                      usec_t now)
 {
     usec_t newest = 0;
+    bool observed = false;
 
     for (size_t i = 0; i < l->n; i++) {
         const LaunchRecord *x = &l->items[i];
 
-        if (x->replayed == LAUNCH_CONTROL && (uid == UID_INVALID || x->uid == uid) &&
-            strcmp(x->application, application) == 0)
+        if (x->replayed != LAUNCH_CONTROL || (uid != UID_INVALID && x->uid != uid) ||
+            strcmp(x->application, application) != 0)
+            continue;
+        observed = true;
+        if (x->start_realtime_usec <= now)
             newest = MAX(newest, x->start_realtime_usec);
     }
-    return newest > 0 ? newest : USEC_INFINITY;
+    return observed ? newest : USEC_INFINITY;
 }

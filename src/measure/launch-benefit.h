@@ -54,7 +54,8 @@ usec_t launch_benefits_unreplayed_usec(const LaunchRecords *l, const char *appli
                                        uint32_t uid);
 
 /* Returns the time of the last control start of the application by this user (UID_INVALID: by
- * anybody). Only such starts show which metadata the application needs. USEC_INFINITY: none is
- * recorded, because a start of few files has no record. */
-usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application,
-                                      uint32_t uid);
+ * anybody). Only such starts show which metadata the application needs. A time after `now` (wall
+ * clock) comes from a wrong clock and counts as 0. USEC_INFINITY: none is recorded, because a start
+ * of few files has no record. */
+usec_t launch_benefits_observed_until(const LaunchRecords *l, const char *application, uint32_t uid,
+                                      usec_t now);

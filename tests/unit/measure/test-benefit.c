@@ -265,6 +265,16 @@ static void test_harm(void **state)
     /* Replay is tried again when the evidence is old. */
     b = compute(N, START + N * DAY + BENEFIT_VERDICT_USEC);
     assert_false(b.harmful);
+    /* Also if the clock was wrong when the second session began, or all of them. */
+    sessions[1].start_realtime_usec = START + 10000 * DAY;
+    b = compute(N, START + N * DAY + BENEFIT_VERDICT_USEC);
+    assert_int_equal(b.evidence.n_replayed + b.evidence.n_control, 0);
+    assert_false(b.harmful);
+    for (size_t i = 0; i < N; i++)
+        sessions[i].start_realtime_usec = START + 10000 * DAY;
+    b = compute(N, START + N * DAY);
+    assert_false(b.harmful);
+    fill(5.5, 5);
     /* Two control sessions are no evidence, but a reason to measure more often. */
     b = compute(8, START + 8 * DAY);
     assert_false(b.harmful);

@@ -249,7 +249,7 @@ static void metadata_is_observed_without_replay(void **state)
     SessionRecord sessions[16];
     History h = {.sessions = sessions};
 
-    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), USEC_INFINITY);
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID, 16), USEC_INFINITY);
     for (size_t i = 0; i < ELEMENTSOF(sessions); i++) {
         sessions[i] = session_record_empty(i < 8 ? STAGE_BOOT : STAGE_LOGIN);
         sessions[i].start_realtime_usec = i + 1;
@@ -260,8 +260,8 @@ static void metadata_is_observed_without_replay(void **state)
     for (size_t i = 0; i < 5; i++)
         sessions[3 + i].flags = not_learned[i];
     h.n = 8;
-    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), 2);
-    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000), 0);
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID, 16), 2);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000, 16), 0);
     /* Logins: the third one. A pack of another owner was replayed in the later ones. */
     sessions[8].uid = sessions[9].uid = 1000;
     sessions[10].uid = 1001;
@@ -269,9 +269,52 @@ static void metadata_is_observed_without_replay(void **state)
     for (size_t i = 12; i < ELEMENTSOF(sessions); i++)
         sessions[i].usage.source = USAGE_PER_FILE;
     h.n = ELEMENTSOF(sessions);
-    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, UID_INVALID), 11);
-    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000), 10);
-    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID), 2);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, UID_INVALID, 16), 11);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1000, 16), 10);
+    assert_int_equal(history_observed_until(&h, STAGE_BOOT, UID_INVALID, 16), 2);
+    /* A wrong clock: the session does not count as newer than everything else. */
+    sessions[10].start_realtime_usec = 17;
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, UID_INVALID, 16), 10);
+    assert_int_equal(history_observed_until(&h, STAGE_LOGIN, 1001, 16), 0);
+}
+
+static void boots_are_counted_without_dates_of_a_wrong_clock(void **state)
+{
+    const usec_t day = 24 * USEC_PER_HOUR, now = 20000 * day;
+    SessionRecord sessions[8];
+    History h = {.sessions = sessions, .n = ELEMENTSOF(sessions)};
+    HistoryBoots b;
+
+    for (size_t i = 0; i < h.n; i++) {
+        sessions[i] = session_record_empty(i == 6 ? STAGE_LOGIN : STAGE_BOOT);
+        sessions[i].start_realtime_usec = now - (20 - i) * day;
+        if (i != 2) {
+            sessions[i].policy = POLICY_GATE;
+            strcpy(sessions[i].outcome, "done");
+        }
+    }
+    sessions[2].flags = SESSION_EXACT;
+    sessions[7].flags = SESSION_LIGHT;
+    b = history_count_boots(&h, now);
+    assert_int_equal(b.recorded, now - 15 * day);
+    assert_int_equal(b.exact, now - 18 * day);
+    assert_int_equal(b.n_replayed, 5);
+    assert_int_equal(b.n_replayed_since, 3);
+
+    /* These boots would be the newest for years. */
+    sessions[1].start_realtime_usec = now + 1000 * day;
+    sessions[2].start_realtime_usec = now + 1001 * day;
+    b = history_count_boots(&h, now);
+    assert_int_equal(b.recorded, now - 15 * day);
+    assert_int_equal(b.exact, 0);
+    assert_int_equal(b.n_replayed, 5);
+    assert_int_equal(b.n_replayed_since, 3);
+
+    /* The clock of the machine was in local time when this boot began. */
+    sessions[2].start_realtime_usec = now + 14 * USEC_PER_HOUR;
+    b = history_count_boots(&h, now);
+    assert_int_equal(b.recorded, now + 14 * USEC_PER_HOUR);
+    assert_int_equal(b.exact, now + 14 * USEC_PER_HOUR);
 }
 
 int main(void)
@@ -279,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test_teardown(test_append, clear),
             cmocka_unit_test(metadata_is_observed_without_replay),
+            cmocka_unit_test(boots_are_counted_without_dates_of_a_wrong_clock),
             cmocka_unit_test_teardown(test_torn, clear),
             cmocka_unit_test_teardown(test_bad_lines, clear),
             cmocka_unit_test_teardown(test_rotation, clear),

@@ -137,9 +137,13 @@ static void a_control_start_shows_the_metadata(void **state)
 
     for (size_t i = 0; i < ELEMENTSOF(items); i++)
         items[i].start_realtime_usec = i + 1;
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", 1000), 1);
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", UID_INVALID), 2);
-    assert_int_equal(launch_benefits_observed_until(&l, "/bin/y", 1000), USEC_INFINITY);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", 1000, DAY), 1);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", UID_INVALID, DAY), 2);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/y", 1000, DAY), USEC_INFINITY);
+    /* A wrong clock: the start does not count as newer than everything else. */
+    items[1].start_realtime_usec = DAY + 1;
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", UID_INVALID, DAY), 1);
+    assert_int_equal(launch_benefits_observed_until(&l, "/bin/x", 1001, DAY), 0);
 }
 
 int main(void)
