@@ -463,6 +463,8 @@ static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
         r = read_pairs(h, c->names.n, pairs);
     if (r >= 0 && version < 4)
         user_history_shorten_sums(h);
+    if (r >= 0 && !expert_promises_valid(&h->weights))
+        r = -EBADMSG;
     return r < 0 || version < 3 ? r : read_log(c, h, log);
 }
 

@@ -126,9 +126,23 @@ void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
             add_credit(&promises[i][k], counts[i][k] / counts[i][PROMISE_N], now_weight);
 }
 
+bool expert_promises_valid(const ExpertWeights *w)
+{
+    for (unsigned c = 0; c < HORIZON_CLASSES; c++)
+        for (unsigned i = 0; i < PROMISE_BINS; i++)
+            if (!decayed_sum_within(w->promises[c][i][PROMISE_CAME], w->promises[c][i][PROMISE_N]))
+                return false;
+    return true;
+}
+
 static double log_odds(double p)
 {
     return log(p) - log1p(-p);
+}
+
+static double clamp_chance(double p)
+{
+    return min_double(max_double(p, CHANCE_MIN), 1 - CHANCE_MIN);
 }
 
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
@@ -144,10 +158,9 @@ double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PR
                   (double)now_weight / CREDIT_SCALE;
     if (sums[PROMISE_N] <= 0)
         return p;
-    p = min_double(max_double(p, CHANCE_MIN), 1 - CHANCE_MIN);
-    promised =
-            min_double(max_double(sums[PROMISE_SUM] / sums[PROMISE_N], CHANCE_MIN), 1 - CHANCE_MIN);
-    came = (sums[PROMISE_CAME] + start * promised) / (sums[PROMISE_N] + start);
+    p = clamp_chance(p);
+    promised = clamp_chance(sums[PROMISE_SUM] / sums[PROMISE_N]);
+    came = clamp_chance((sums[PROMISE_CAME] + start * promised) / (sums[PROMISE_N] + start));
     return 1 / (1 + exp(-(log_odds(p) + log_odds(came) - log_odds(promised))));
 }
 

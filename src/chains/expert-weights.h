@@ -135,6 +135,9 @@ void expert_promises_count(double counts[static PROMISE_BINS][PROMISE_SUMS], dou
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                          uint64_t now_weight, const double counts[PROMISE_BINS][PROMISE_SUMS]);
 
+/* Returns true if no bin counts more promises that came true than promises. */
+bool expert_promises_valid(const ExpertWeights *w);
+
 /* Corrects the probability p by the outcomes of earlier promises of its size (histogram binning:
  * Zadrozny and Elkan 2001). A bin's correction is an addend to the log odds. It is interpolated
  * between neighbouring bins, so that probabilities keep their order. Each bin starts with `start`

@@ -721,6 +721,35 @@ static void test_bad_numbers(void **state)
     }
 }
 
+/* More promises came true than were made. The reader refuses such a file, and the correction of a
+ * probability stays a probability. */
+static void test_impossible_promises(void **state)
+{
+    _cleanup_chains_ Chains *c = random_chains(1, 10 * USEC_PER_HOUR), *back = NULL;
+    DecayedSum promises[PROMISE_BINS][PROMISE_SUMS] = {0};
+    _cleanup_free_ char *text = NULL, *bad = NULL;
+    DecayedSum *sums = c->histories[0]->weights.promises[HORIZON_MINUTES][3];
+
+    sums[PROMISE_N] = sums[PROMISE_CAME] = (DecayedSum){5, 7};
+    assert_int_equal(chains_to_json(c, &text), 0);
+    assert_int_equal(chains_from_json(text, strlen(text), &back), 0);
+    sums[PROMISE_CAME].previous++;
+    assert_int_equal(chains_to_json(c, &bad), 0);
+    back = chains_free(back);
+    assert_int_equal(chains_from_json(bad, strlen(bad), &back), -EBADMSG);
+
+    for (unsigned i = 0; i < PROMISE_BINS; i++) {
+        promises[i][PROMISE_N] = (DecayedSum){1000, 0};
+        promises[i][PROMISE_SUM] = (DecayedSum){500, 0};
+        promises[i][PROMISE_CAME] = (DecayedSum){5000, 0};
+    }
+    for (double p = 0; p < 1; p += 0.125) {
+        double corrected = expert_promises_correct(promises, 1, 0, p);
+
+        assert_true(corrected >= p && corrected <= 1);
+    }
+}
+
 /* Pairs of neighbours that do not rise are refused, so that reading them takes little time. */
 static void test_order_of_pairs(void **state)
 {
@@ -785,6 +814,7 @@ int main(void)
             cmocka_unit_test(test_a_large_fleet),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
+            cmocka_unit_test(test_impossible_promises),
             cmocka_unit_test(test_order_of_pairs),
             cmocka_unit_test(test_errors),
     };
