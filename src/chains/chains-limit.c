@@ -11,8 +11,8 @@
 /* An application of a history, or two neighbours. */
 typedef struct Ranked {
     uint32_t a, b; /* b: CHAINS_NONE for one application */
-    uint32_t rank; /* lower is better; the best rank of an application among all users; 1 for a pair
-                      without a chain */
+    uint32_t rank; /* lower is better; in the history of everybody the best rank among all users;
+                      in that of a user 1 for a pair without a chain */
     double value;
 } Ranked;
 
@@ -87,9 +87,41 @@ static double pair_value(const Chains *c, const ChainsPair *p)
     return value;
 }
 
+/* Returns the sessions that could have contained both applications: those of the rarer one. */
+static double common_sessions(const Chains *c, const UserHistory *h, uint32_t a, uint32_t b)
+{
+    double of_a = chains_value(c, a == CHAINS_BEGIN ? h->sessions : h->applications[a].sessions);
+
+    return min_double(of_a, chains_value(c, h->applications[b].sessions));
+}
+
+/* Returns true if limit_applications() has emptied the application, so that its pairs go, too. */
+static bool is_cleared(const UserHistory *h, uint32_t application)
+{
+    const ChainsApplication *x = &h->applications[application];
+
+    return application != CHAINS_BEGIN && decayed_sum_is_zero(x->sessions) &&
+           decayed_sum_is_zero(x->starts);
+}
+
+/* Ranks of the pairs of a history. The pair of application a with its neighbour number i has the
+ * rank ranks[first[a] + i] if a is the smaller of the two. */
+typedef struct PairRanks {
+    size_t *first;
+    uint32_t *ranks;
+} PairRanks;
+
+static void pair_ranks_done(PairRanks *r)
+{
+    free(r->first);
+    free(r->ranks);
+}
+
 /* Lists all pairs of neighbours: first those with a chain, by falling number of events, then those
- * without. */
-static int rank_pairs(const Chains *c, const UserHistory *h, Ranked **ret, size_t *ret_n)
+ * without, by falling number of sessions. If `best` has ranks, these decide first. Pairs of cleared
+ * applications come last. */
+static int rank_pairs(const Chains *c, const UserHistory *h, const PairRanks *best, Ranked **ret,
+                      size_t *ret_n)
 {
     _cleanup_free_ Ranked *ranked = calloc(h->n_co_occurring + 1, sizeof(*ranked));
     size_t n = 0;
@@ -99,21 +131,69 @@ static int rank_pairs(const Chains *c, const UserHistory *h, Ranked **ret, size_
     for (uint32_t a = 0; a < h->n_applications; a++)
         for (uint32_t i = 0; i < h->applications[a].n_neighbours; i++) {
             const Neighbour *b = &h->applications[a].neighbours[i];
+            bool chain = b->pair != CHAINS_NONE;
 
             if (b->other <= a || n == h->n_co_occurring)
                 continue;
-            ranked[n++] = (Ranked){
-                    .a = a,
-                    .b = b->other,
-                    .rank = b->pair == CHAINS_NONE,
-                    .value = b->pair == CHAINS_NONE ? 0 : pair_value(c, &h->pairs[b->pair]),
-            };
+            ranked[n] = (Ranked){.a = a, .b = b->other, .rank = UINT32_MAX, .value = -1};
+            if (!is_cleared(h, a) && !is_cleared(h, b->other)) {
+                ranked[n].rank = best->ranks ? best->ranks[best->first[a] + i] : !chain;
+                ranked[n].value = chain ? pair_value(c, &h->pairs[b->pair])
+                                        : common_sessions(c, h, a, b->other);
+            }
+            n++;
         }
     if (n > 1)
         qsort(ranked, n, sizeof(*ranked), compare_ranked);
     *ret = TAKE_PTR(ranked);
     *ret_n = n;
     return 0;
+}
+
+static int pair_ranks_init(const UserHistory *h, PairRanks *r)
+{
+    size_t n = 0;
+
+    r->first = calloc(h->n_applications, sizeof(*r->first));
+    if (!r->first)
+        return -ENOMEM;
+    for (uint32_t a = 0; a < h->n_applications; a++) {
+        r->first[a] = n;
+        n += h->applications[a].n_neighbours;
+    }
+    r->ranks = malloc((n + 1) * sizeof(*r->ranks));
+    if (!r->ranks)
+        return -ENOMEM;
+    memset(r->ranks, 0xff, (n + 1) * sizeof(*r->ranks));
+    return 0;
+}
+
+/* Sets the rank of each pair of `h` to its best rank in the history of any user. */
+static int find_best_pair_ranks(const Chains *c, const UserHistory *h, PairRanks *best)
+{
+    static const PairRanks none = {0};
+    int r = pair_ranks_init(h, best);
+
+    for (size_t i = 1; r >= 0 && i < c->n_histories; i++) {
+        _cleanup_free_ Ranked *ranked = NULL;
+        const UserHistory *user = c->histories[i];
+        size_t n = 0;
+
+        r = rank_pairs(c, user, &none, &ranked, &n);
+        for (size_t k = 0; k < n; k++) {
+            uint32_t x = user_history_find(h, user->applications[ranked[k].a].id);
+            uint32_t y = user_history_find(h, user->applications[ranked[k].b].id);
+            uint32_t a = MIN(x, y);
+            const Neighbour *b = user_history_find_neighbour(h, a, MAX(x, y));
+            uint32_t *rank;
+
+            if (!b)
+                continue; /* the applications are not neighbours in `h`, or not in it */
+            rank = &best->ranks[best->first[a] + (size_t)(b - h->applications[a].neighbours)];
+            *rank = MIN(*rank, (uint32_t)k);
+        }
+    }
+    return r;
 }
 
 /* The `pair` of a neighbour that remove_neighbours() removes */
@@ -131,13 +211,18 @@ static void remove_neighbours(ChainsApplication *x)
 
 static int limit_pairs(const Chains *c, UserHistory *h, size_t room, bool *changed)
 {
+    _cleanup_(pair_ranks_done) PairRanks best = {0};
     _cleanup_free_ Ranked *ranked = NULL;
     size_t n;
-    int r;
+    int r = 0;
 
     if (h->n_co_occurring <= room)
         return 0;
-    r = rank_pairs(c, h, &ranked, &n);
+    /* As for applications: no user fills the history of everybody alone. */
+    if (h->user == UID_INVALID)
+        r = find_best_pair_ranks(c, h, &best);
+    if (r >= 0)
+        r = rank_pairs(c, h, &best, &ranked, &n);
     if (r < 0)
         return r;
     for (size_t i = room; i < n; i++) {

@@ -251,12 +251,14 @@ typedef struct ChainsLimits {
     }
 
 /* Reduces each history to the limits, and drops what chains_prune() drops as well. A user's history
- * loses the applications that were used in the fewest sessions and the pairs with the fewest
- * events. In the history of all users, applications are kept by the best rank that they have in the
- * history of any user. If all histories together hold too many pairs or too many bytes of names,
- * the largest histories are cut to one size. Chains within the limits stay as they are, and are not
- * pruned. As with chains_prune(), ids of names are new. Returns 0, -EBUSY, -EINVAL (an application
- * has no name), or -ENOMEM. On failure *c is valid, and some histories may already be reduced. */
+ * loses the applications that were used in the fewest sessions, then the pairs without a chain
+ * whose rarer application was used in the fewest sessions, and then the pairs with the fewest
+ * events. In the history of all users, applications and pairs are kept by the best rank that they
+ * have in the history of any user. If all histories together hold too many pairs or too many bytes
+ * of names, the largest histories are cut to one size. Chains within the limits stay as they are,
+ * and are not pruned. As with chains_prune(), ids of names are new. Returns 0, -EBUSY, -EINVAL (an
+ * application has no name), or -ENOMEM. On failure *c is valid, and some histories may already be
+ * reduced. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an

@@ -9,19 +9,19 @@
 
 #define WINDOW (600 * USEC_PER_SEC)
 
-/* Adds one session in which n applications start a second apart: "/PREFIX0", "/PREFIX1", ... */
-static void use(Chains *c, uint32_t user, const char *prefix, size_t n)
+typedef char Name[32];
+
+/* Adds one session in which the applications start a second apart. */
+static void use_names(Chains *c, uint32_t user, const Name *names, size_t n)
 {
     usec_t now = MAX(c->seen + USEC_PER_HOUR, T0);
 
     chains_set_time(c, (EventTime){now, now});
     assert_int_equal(chains_begin(c, user), 0);
     for (size_t i = 0; i < n; i++) {
-        char name[32];
         uint32_t id;
 
-        snprintf(name, sizeof(name), "/%s%zu", prefix, i);
-        assert_int_equal(chains_add_name(c, name, &id), 0);
+        assert_int_equal(chains_add_name(c, names[i], &id), 0);
         now += USEC_PER_SEC;
         chains_set_time(c, (EventTime){now, now});
         assert_int_equal(chains_start(c, id), 1);
@@ -29,6 +29,18 @@ static void use(Chains *c, uint32_t user, const char *prefix, size_t n)
     now += USEC_PER_SEC;
     chains_set_time(c, (EventTime){now, now});
     chains_end(c);
+}
+
+/* Adds one session of the applications "/PREFIX0", "/PREFIX1", ... */
+static void use(Chains *c, uint32_t user, const char *prefix, size_t n)
+{
+    Name *names = calloc(n, sizeof(Name));
+
+    assert_non_null(names);
+    for (size_t i = 0; i < n; i++)
+        snprintf(names[i], sizeof(Name), "/%s%zu", prefix, i);
+    use_names(c, user, names, n);
+    free(names);
 }
 
 static UserHistory *history(Chains *c, uint32_t user)
@@ -164,6 +176,94 @@ static void pairs_keep_to_their_limits_the_busiest_first(void **state)
     check(c);
 }
 
+static bool are_neighbours(Chains *c, uint32_t user, const char *one, const char *other)
+{
+    const UserHistory *h = history(c, user);
+    uint32_t a, b;
+
+    return chains_find_name(c, one, &a) >= 0 && chains_find_name(c, other, &b) >= 0 &&
+           user_history_find_neighbour(h, user_history_find(h, a), user_history_find(h, b));
+}
+
+static void in_the_history_of_everybody_the_pairs_of_users_take_turns(void **state)
+{
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 1000,
+                                 .pairs = 300,
+                                 .all_pairs = 10000};
+    _cleanup_chains_ Chains *c = NULL;
+
+    assert_int_equal(chains_new(H, WINDOW, &c), 0);
+    for (unsigned i = 0; i < 2; i++)
+        use(c, 1000, "quiet", 10);
+    for (unsigned i = 0; i < 5; i++)
+        use(c, 1001, "hog", 60);
+    assert_int_equal(chains_limit(&c, &limits), 0);
+    assert_int_equal(history(c, UID_INVALID)->n_co_occurring, 300);
+    for (unsigned i = 0; i < 10; i++)
+        for (unsigned k = 0; k < i; k++) {
+            Name one, other;
+
+            snprintf(one, sizeof(one), "/quiet%u", i);
+            snprintf(other, sizeof(other), "/quiet%u", k);
+            assert_true(are_neighbours(c, UID_INVALID, one, other));
+        }
+    check(c);
+}
+
+/* Pairs of applications that the history loses take no places. */
+static void pairs_of_dropped_applications_take_no_places(void **state)
+{
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 30,
+                                 .pairs = 200,
+                                 .all_pairs = 10000};
+    _cleanup_chains_ Chains *c = NULL;
+
+    assert_int_equal(chains_new(H, WINDOW, &c), 0);
+    for (unsigned i = 0; i < 3; i++)
+        use(c, 1000, "often", 30);
+    use(c, 1000, "twice", 60);
+    use(c, 1000, "twice", 60);
+    use(c, 1001, "rare", 60);
+    assert_int_equal(chains_limit(&c, &limits), 0);
+    for (size_t i = 0; i < c->n_histories; i++) {
+        assert_int_equal(c->histories[i]->n_applications, 31);
+        assert_int_equal(c->histories[i]->n_co_occurring, 200);
+    }
+    check(c);
+}
+
+/* Of pairs that co-occurred once, those of the applications with the most sessions stay. */
+static void pairs_without_a_chain_keep_the_most_used(void **state)
+{
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 1000,
+                                 .pairs = 100,
+                                 .all_pairs = 10000};
+    static const Name both[] = {"/y0", "/z0"};
+    _cleanup_chains_ Chains *c = NULL;
+
+    assert_int_equal(chains_new(H, WINDOW, &c), 0);
+    use(c, 1000, "a", 60);
+    for (unsigned i = 0; i < 3; i++) {
+        use(c, 1000, "y", 1);
+        use(c, 1000, "z", 1);
+    }
+    use_names(c, 1000, both, 2);
+    assert_int_equal(chains_limit(&c, &limits), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t user = i == 0 ? 1000 : UID_INVALID;
+
+        assert_int_equal(history(c, user)->n_co_occurring, 100);
+        assert_true(are_neighbours(c, user, "/y0", "/z0"));
+    }
+    check(c);
+}
+
 static void names_keep_to_their_limits(void **state)
 {
     const ChainsLimits limits = {.applications = 1000,
@@ -234,6 +334,9 @@ int main(void)
             cmocka_unit_test(a_user_keeps_the_applications_of_most_sessions),
             cmocka_unit_test(in_the_history_of_everybody_users_take_turns),
             cmocka_unit_test(pairs_keep_to_their_limits_the_busiest_first),
+            cmocka_unit_test(in_the_history_of_everybody_the_pairs_of_users_take_turns),
+            cmocka_unit_test(pairs_of_dropped_applications_take_no_places),
+            cmocka_unit_test(pairs_without_a_chain_keep_the_most_used),
             cmocka_unit_test(names_keep_to_their_limits),
             cmocka_unit_test(a_session_does_not_meet_without_end),
             cmocka_unit_test(sessions_must_have_ended),
