@@ -134,6 +134,7 @@ int models_load_default(const Context *c, Model **ret)
         cli_warning(r, "%s: %s; ignoring", path, error ? error : error_text(r));
         return 0;
     }
+    model_drop_machine_facts(m); /* exports of older versions have them */
     *ret = TAKE_PTR(m);
     return 0;
 }

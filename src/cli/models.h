@@ -20,7 +20,8 @@ int models_add(Model **sum, Model *m, const char *path);
  * reported. */
 int models_save(const Model *m, const char *path);
 
-/* Reads the model that the distribution ships, ROOT/usr/share/headstart/default.model. *ret becomes
- * NULL if there is no such model, or if the model cannot be used, which is reported. Returns 0 or
+/* Reads the model that the distribution ships, ROOT/usr/share/headstart/default.model, without the
+ * times of the machines that have learned it (model_drop_machine_facts()). *ret becomes NULL if
+ * there is no such model, or if the model cannot be used, which is reported. Returns 0 or
  * -ENOMEM. */
 int models_load_default(const Context *c, Model **ret);

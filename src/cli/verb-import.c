@@ -41,8 +41,10 @@ static int import(const Context *c, char **files, int n, Model **ret)
 
         progress_update(&progress, (uint64_t)i, (uint64_t)n);
         r = models_load(files[i], now, &m);
-        if (r >= 0)
+        if (r >= 0) {
+            model_drop_machine_facts(m); /* exports of older versions have them */
             r = models_add(&sum, m, files[i]);
+        }
         if (r < 0)
             return r;
     }

@@ -19,6 +19,22 @@ void model_drop_metadata(ModelStage *s)
     s->n_metadata = 0;
 }
 
+/* Also removes the automatic logins of unknown users: only a user's own can be predicted. Those of
+ * a user stay, because an administrator may import what this machine has learned before. `late`
+ * stays, too: it tells whether the files of the stage lack the beginning of a boot. */
+static void drop_machine_facts(ModelStage *s)
+{
+    s->timing = (ModelTiming){0};
+    if (s->uid == UID_INVALID)
+        s->autologins = (DecayedSum){0};
+}
+
+void model_drop_machine_facts(Model *m)
+{
+    for (size_t i = 0; i < m->n_stages; i++)
+        drop_machine_facts(&m->stages[i]);
+}
+
 int model_drop_local_files(Model *m)
 {
     char **to = calloc(m->n_files + 1, sizeof(*to));
@@ -99,6 +115,7 @@ int model_make_portable(const Model *m, Model **ret)
     r = model_drop_local_files(sum);
     if (r < 0)
         return r;
+    model_drop_machine_facts(sum);
     for (size_t i = 0; i < sum->n_stages; i++)
         count_one_machine(&sum->stages[i]);
     hide_last_session(sum);

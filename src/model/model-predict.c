@@ -139,10 +139,10 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid)
         const ModelStage *s = &m->stages[i];
         double n = decayed_sum_value(s->autologins);
 
-        if (s->stage != STAGE_LOGIN)
+        if (s->stage != STAGE_LOGIN || s->uid == UID_INVALID)
             continue;
         all += decayed_sum_value(s->sessions);
-        if (s->uid != UID_INVALID && n > most) {
+        if (n > most) {
             most = n;
             uid = s->uid;
         }

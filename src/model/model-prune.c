@@ -121,6 +121,7 @@ int model_drop_rare(Model **m, uint64_t min_machines)
             (*m)->stages[n++] = *s;
     }
     (*m)->n_stages = n;
+    model_drop_machine_facts(*m);
     (*m)->n_learned = 0;
     (*m)->chains = chains_free((*m)->chains);
     CHECK(prune_stages(*m, &(Minimum){.machines = min_machines}));

@@ -275,9 +275,15 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 
 /* Sets *ret to the part of the model that is valid on another machine of the distribution and
  * identifies no user: for each stage the sum over all users, with the files that
- * model_path_is_portable() accepts. It has no metadata (blocks), no chains and no traces, and
- * counts as one machine. Returns 0, -E2BIG, -ENOMEM. */
+ * model_path_is_portable() accepts. It has no metadata (blocks), no chains, no traces and nothing
+ * that model_drop_machine_facts() drops, and counts as one machine. Returns 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
+
+/* Drops what describes the machine that has learned the model: the times of its stages (`timing`),
+ * and the automatic logins of stages without a user. Call it for a model of other machines before
+ * merging it into the model of this machine, or before predicting from it: with other disks and
+ * processors, their times say nothing about this machine. */
+void model_drop_machine_facts(Model *m);
 
 /* Returns true for paths below directories of the distribution (/usr, /etc, …), except where the
  * administrator chooses the names (/usr/local, /etc/NetworkManager, …), and for a list of names
@@ -289,7 +295,8 @@ bool model_path_is_portable(const char *path);
  * what the system manager reads first. */
 bool model_boots_are_late(const Model *m);
 
-/* Returns true if most of the learned logins were automatic ones of one user, *ret_uid. */
+/* Returns true if most of the learned logins were automatic ones of one user, *ret_uid. Logins of
+ * unknown users do not count: those of other machines have no user (model_make_portable()). */
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
 /* Predicts what stage `stage` of user `uid` (UID_INVALID: all users) needs. P(file) is the share of

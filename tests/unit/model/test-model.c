@@ -189,6 +189,20 @@ static void timing_is_learned_without_replay(void **state)
     assert_int_equal(p->stalled, 2666666);        /* (6 + 2 * 1) / 3 */
 }
 
+/* Adds the model of another machine with that many logins, as an import does. */
+static void import_logins(Model **m, unsigned n)
+{
+    _cleanup_model_ Model *other = model_new(H), *portable = NULL;
+    Model *both;
+
+    for (unsigned i = 0; i < n; i++)
+        learn(&other, session(STAGE_LOGIN, 1000, T0 + H + i, 0, "A>x=0-1", NULL));
+    assert_int_equal(model_make_portable(other, &portable), 0);
+    both = merged(*m, portable);
+    model_free(*m);
+    *m = both;
+}
+
 /* Only the habit of one user counts, and only while it is the majority of what was learned. */
 static void an_automatic_login_is_a_habit(void **state)
 {
@@ -201,6 +215,11 @@ static void an_automatic_login_is_a_habit(void **state)
     learn(&m, session(STAGE_LOGIN, 1001, T0, TRACE_AUTOLOGIN, "A>x=0-1", NULL));
     assert_false(model_predict_autologin(m, &uid));
     learn(&m, session(STAGE_LOGIN, 1001, T0 + H, TRACE_AUTOLOGIN, "A>x=0-1", NULL));
+    assert_true(model_predict_autologin(m, &uid));
+    assert_int_equal(uid, 1001);
+    /* A hundred logins of other machines have no user, and hide none of this machine. */
+    import_logins(&m, 100);
+    uid = 0;
     assert_true(model_predict_autologin(m, &uid));
     assert_int_equal(uid, 1001);
     learn(&m, session(STAGE_LOGIN, 1001, T0 + 3 * H, 0, "A>x=0-1", NULL));

@@ -133,6 +133,56 @@ static void once_is_enough(void **state)
     assert_same(portable, again);
 }
 
+/* Makes a recording of a stage with its times. */
+static Trace *timed(Stage stage, uint32_t uid, usec_t at, unsigned flags)
+{
+    Trace *t = session(stage, uid, at, flags, "A>x=0-2", NULL);
+
+    t->timing = (TraceTiming){.ready = 4 * USEC_PER_SEC, .stalled = 2 * USEC_PER_SEC, .n_cpus = 2};
+    return t;
+}
+
+static bool has_times(const Model *m)
+{
+    for (size_t i = 0; i < m->n_stages; i++)
+        if (!decayed_sum_is_zero(m->stages[i].timing.sessions) ||
+            !decayed_sum_is_zero(m->stages[i].timing.ready) ||
+            !decayed_sum_is_zero(m->stages[i].timing.stalled))
+            return true;
+    return false;
+}
+
+/* Another disk needs other times, and another machine has other habits. That the beginning of a
+ * boot is missing holds for the files of the export, too. */
+static void times_and_habits_stay_on_the_machine(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *portable = NULL;
+    uint32_t uid;
+
+    learn(&m, timed(STAGE_BOOT, TRACE_NONE, T0, TRACE_LATE));
+    learn(&m, timed(STAGE_LOGIN, 1000, T0, TRACE_AUTOLOGIN));
+    assert_true(has_times(m));
+    assert_int_equal(model_make_portable(m, &portable), 0);
+    assert_false(has_times(portable));
+    assert_int_equal(portable->n_stages, 2);
+    for (size_t i = 0; i < portable->n_stages; i++)
+        assert_true(decayed_sum_is_zero(portable->stages[i].autologins));
+    assert_true(model_boots_are_late(portable));
+    /* A sum of exports of older versions has them, too. */
+    portable->stages[0].timing = m->stages[0].timing;
+    portable->stages[1].timing = m->stages[1].timing;
+    portable->stages[1].autologins = portable->stages[1].sessions;
+    assert_true(has_times(portable));
+    assert_int_equal(model_drop_rare(&portable, 1), 0);
+    assert_int_equal(portable->n_stages, 2);
+    assert_false(has_times(portable));
+    assert_true(decayed_sum_is_zero(portable->stages[1].autologins));
+    /* A user's own automatic logins stay in a model that this machine has learned before. */
+    model_drop_machine_facts(m);
+    assert_false(has_times(m));
+    assert_true(model_predict_autologin(m, &uid));
+}
+
 static void nothing_learned(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *portable = NULL;
@@ -326,6 +376,7 @@ int main(void)
             cmocka_unit_test(paths),
             cmocka_unit_test(users_become_one),
             cmocka_unit_test(once_is_enough),
+            cmocka_unit_test(times_and_habits_stay_on_the_machine),
             cmocka_unit_test(nothing_learned),
             cmocka_unit_test(rare_files_are_dropped),
             cmocka_unit_test(rare_uses_are_dropped),
