@@ -26,9 +26,10 @@
 
 #include <math.h>
 
-#define DECAYED_SUM_SPAN 16
-#define DECAYED_SUM_BITS 8
-#define DECAYED_SUM_MAX  ((uint64_t)INT64_MAX) /* sums saturate here; readers refuse more */
+#define DECAYED_SUM_SPAN         16
+#define DECAYED_SUM_BITS         8
+#define DECAYED_SUM_MAX          ((uint64_t)INT64_MAX) /* sums saturate here; readers refuse more */
+#define DECAYED_SUM_ROUNDED_BITS 4                     /* significant bits of a rounded sum */
 
 #define DECAYED_SUM_HALFLIFE_DEFAULT (168 * USEC_PER_HOUR) /* thesis 5.2.1 */
 
@@ -64,17 +65,18 @@ static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
 }
 
 /* Returns what `msec` milliseconds add to a sum of times while an event has the weight `weight` of
- * decayed_sum_weight(): the rounded quotient of msec * weight and 2^DECAYED_SUM_BITS. Machines of
- * 32 bits cannot hold that product, so the upper and the lower bits of msec are multiplied
- * separately.
+ * decayed_sum_weight(): the rounded quotient of msec * weight and 2^DECAYED_SUM_BITS. `weight` can
+ * also be the sum of the weights of many events. Machines of 32 bits cannot hold that product, so
+ * the upper and the lower bits of both numbers are multiplied separately.
  */
 static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
 {
-    uint64_t low = msec & ((1U << DECAYED_SUM_BITS) - 1);
+    const uint64_t mask = (1U << DECAYED_SUM_BITS) - 1;
+    uint64_t low = msec & mask, rest = low * (weight & mask) + (1U << (DECAYED_SUM_BITS - 1));
 
     return decayed_sum_saturating_add(decayed_sum_saturating_mul(msec >> DECAYED_SUM_BITS, weight),
-                                      (low * weight + (1U << (DECAYED_SUM_BITS - 1))) >>
-                                              DECAYED_SUM_BITS);
+                                      low * (weight >> DECAYED_SUM_BITS) +
+                                              (rest >> DECAYED_SUM_BITS));
 }
 
 /* Converts a sum of times of an older model, in which a millisecond has the weight of an event. */
@@ -128,6 +130,27 @@ static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t
                                                 decayed_sum_saturating_mul(high / from, to));
 
     return (DecayedSum){decayed_sum_saturating_add(whole, rest / from), 0};
+}
+
+/* Returns the nearest number of DECAYED_SUM_ROUNDED_BITS significant bits, the larger of two that
+ * are equally near, and at most DECAYED_SUM_MAX. A larger number never gets a smaller result, only
+ * zero becomes zero, and a result stays as it is if it is rounded again. */
+static inline uint64_t decayed_sum_round_number(uint64_t x)
+{
+    unsigned shift;
+
+    if (x < 1U << DECAYED_SUM_ROUNDED_BITS)
+        return x;
+    shift = 64 - DECAYED_SUM_ROUNDED_BITS - (unsigned)__builtin_clzll(x);
+    x = (x + (UINT64_C(1) << (shift - 1))) >> shift << shift;
+    return x < DECAYED_SUM_MAX ? x : DECAYED_SUM_MAX;
+}
+
+/* Rounds the sum of both generations. A part stays within its whole. The rounded weight of a single
+ * observation tells its time to within 16 to 27 hours with the default half-life. */
+static inline DecayedSum decayed_sum_round(DecayedSum f)
+{
+    return (DecayedSum){decayed_sum_round_number(f.current), decayed_sum_round_number(f.previous)};
 }
 
 /* Returns the sum as a real number, in a unit that all sums of one model share. */

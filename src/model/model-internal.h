@@ -24,6 +24,12 @@ int model_drop_unused_files(Model *m);
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 
+/* Rounds all sums of the stages and files (decayed_sum_round()), so that the sum of a file that a
+ * single session used does not show when that session began. Sums of times become the rounded mean
+ * times the rounded number of sessions. Counts of machines stay. Parts stay within their wholes, no
+ * sum becomes zero, and a second call changes nothing. */
+void model_round_sums(Model *m);
+
 /* Frees what the row points to. */
 void model_metadata_done(ModelMetadata *d);
 

@@ -116,6 +116,7 @@ int model_make_portable(const Model *m, Model **ret)
     if (r < 0)
         return r;
     model_drop_machine_facts(sum);
+    model_round_sums(sum);
     for (size_t i = 0; i < sum->n_stages; i++)
         count_one_machine(&sum->stages[i]);
     hide_last_session(sum);

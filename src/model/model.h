@@ -276,7 +276,9 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 /* Sets *ret to the part of the model that is valid on another machine of the distribution and
  * identifies no user: for each stage the sum over all users, with the files that
  * model_path_is_portable() accepts. It has no metadata (blocks), no chains, no traces and nothing
- * that model_drop_machine_facts() drops, and counts as one machine. Returns 0, -E2BIG, -ENOMEM. */
+ * that model_drop_machine_facts() drops, and counts as one machine. All sums are rounded to
+ * DECAYED_SUM_ROUNDED_BITS significant bits, because an exact sum of few sessions shows when they
+ * began. The portable part of *ret is *ret itself. Returns 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
 /* Drops what describes the machine that has learned the model: the times of its stages (`timing`),

@@ -117,6 +117,20 @@ int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const Weighte
     return 0;
 }
 
+void weighted_ranges_round(WeightedRanges *s)
+{
+    size_t n = s->n;
+
+    s->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const WeightedRange x = s->ranges[i];
+
+        /* This cannot fail, because the array has room for the ranges that it had before. */
+        (void)emit(s, x.offset, weighted_range_end(&x), decayed_sum_round(x.weight));
+    }
+    weighted_ranges_trim(s);
+}
+
 int weighted_ranges_append(WeightedRanges *s, WeightedRange x)
 {
     size_t n = s->n;

@@ -39,6 +39,10 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
 int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const WeightedRanges *b,
                         uint64_t b_later, WeightedRanges *ret);
 
+/* Rounds all weights (decayed_sum_round()). Ranges that touch and then have the same weight become
+ * one. */
+void weighted_ranges_round(WeightedRanges *s);
+
 /* Frees the memory that the array has beyond its ranges. Most files have one range, and a model has
  * hundreds of thousands of files. */
 void weighted_ranges_trim(WeightedRanges *s);

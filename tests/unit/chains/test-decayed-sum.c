@@ -259,6 +259,69 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
 }
 
+/* Returns the distance from x to its nearest number of four significant bits, of which there are
+ * eight between two powers of two. */
+static uint64_t distance_to_rounded(uint64_t x)
+{
+    uint64_t least = x;
+
+    for (unsigned power = 0; power < 60; power++)
+        for (uint64_t k = 8; k <= 15; k++) {
+            uint64_t y = k << power;
+
+            least = MIN(least, x > y ? x - y : y - x);
+        }
+    return least;
+}
+
+/* Checks a number, after a smaller one that was rounded to `before`. */
+static void check_rounded(uint64_t x, uint64_t before)
+{
+    uint64_t y = decayed_sum_round_number(x);
+
+    assert_true(y >= before && (y == 0) == (x == 0) && y <= DECAYED_SUM_MAX);
+    assert_true(decayed_sum_round_number(y) == y);
+    if (x < 16)
+        assert_int_equal(y, x);
+    else if (y < DECAYED_SUM_MAX)
+        assert_true((x > y ? x - y : y - x) == distance_to_rounded(x));
+}
+
+static void rounding_finds_the_nearest_number_and_keeps_the_order(void **state)
+{
+    uint64_t before = 0;
+
+    for (uint64_t x = 0; x < 5000; x++) {
+        check_rounded(x, before);
+        before = decayed_sum_round_number(x);
+    }
+    for (size_t i = 1; i < ELEMENTSOF(hostile); i++)
+        check_rounded(hostile[i], decayed_sum_round_number(hostile[i - 1]));
+    /* Equally near numbers: the larger one. */
+    assert_int_equal(decayed_sum_round_number(17), 18);
+    assert_int_equal(decayed_sum_round_number(248), 256);
+    assert_true(equal(decayed_sum_round((DecayedSum){271, 272}), (DecayedSum){256, 288}));
+}
+
+static void rounded_ranges_that_touch_become_one(void **state)
+{
+    static const WeightedRange ranges[] = {
+            {0, 2, {256, 0}}, {2, 3, {271, 0}}, {6, 1, {260, 0}}, {7, 1, {300, 0}}};
+    WeightedRanges s = {0};
+
+    for (size_t i = 0; i < ELEMENTSOF(ranges); i++)
+        assert_int_equal(weighted_ranges_append(&s, ranges[i]), 0);
+    weighted_ranges_round(&s);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.ranges[0].offset, 0);
+    assert_int_equal(s.ranges[0].length, 5);
+    assert_int_equal(s.ranges[1].offset, 6);
+    assert_int_equal(s.ranges[1].length, 1);
+    assert_int_equal(s.ranges[1].weight.current, 256);
+    assert_int_equal(s.ranges[2].weight.current, 288);
+    weighted_ranges_done(&s);
+}
+
 /* Compares products that need more than 64 bits with arithmetic of 128 bits. */
 static void wide_products_are_exact(void **state)
 {
@@ -266,6 +329,14 @@ static void wide_products_are_exact(void **state)
     __extension__ typedef unsigned __int128 Wide;
     static const uint64_t weights[] = {256, 257, 362, 65535, 1U << 23, (1U << 24) - 1};
 
+    /* The weight of a time can also be the sum of many weights. */
+    for (size_t k = 0; k < N; k++) {
+        DecayedSum f = nth(k);
+        Wide x =
+                ((Wide)f.current * f.previous + (1U << (DECAYED_SUM_BITS - 1))) >> DECAYED_SUM_BITS;
+
+        assert_true(decayed_sum_of_time(f.current, f.previous) == MIN(x, (Wide)DECAYED_SUM_MAX));
+    }
     for (size_t i = 0; i < ELEMENTSOF(weights); i++) {
         uint64_t to = weights[i];
 
@@ -301,6 +372,8 @@ int main(void)
             cmocka_unit_test(wide_products_are_exact),
             cmocka_unit_test(weighted_ranges_add_like_arrays),
             cmocka_unit_test(segments_are_appended_in_order),
+            cmocka_unit_test(rounding_finds_the_nearest_number_and_keeps_the_order),
+            cmocka_unit_test(rounded_ranges_that_touch_become_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
