@@ -56,6 +56,11 @@ only_portable() {
     jq -e '[.stages[].uid] | unique == [-1]' "$HS_TMP/out.model"
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
     jq -e '(.learned | [.[]] | flatten | length == 0) and (has("chains") | not)' "$HS_TMP/out.model"
+    jq -e '[.stages[] | has("timing") or has("autologins")] | any | not' "$HS_TMP/out.model"
+    # Exact sums would show when a session began. Rounded numbers have four significant bits.
+    four_bits='def odd_part: if . % 2 == 0 and . > 0 then . / 2 | odd_part else . end; [.sums[][] | odd_part] | max < 16'
+    jq -e "$four_bits" "$HS_TMP/out.model"
+    run -1 jq -e "$four_bits" <(zcat -f "$HS_STATE/model.json")
     ! grep -q -e bench -e second "$HS_TMP/out.model" || false
     # Without --output=, export writes the same content to standard output.
     hs export >"$HS_TMP/out2.model"
@@ -75,6 +80,15 @@ only_portable() {
     [ "$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))" -eq "$before" ]
     jq -e 'has("chains")' <(zcat -f "$HS_STATE/model.json")
     jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' <(zcat -f "$HS_STATE/model.json")
+}
+
+@test "import: the times and automatic logins of other machines stay out, also those in an old export" {
+    recorded 4
+    hs export -o "$HS_TMP/out.model"
+    jq -c '.stages |= map(.timing = [256, 0, 600000, 0, 300000, 0] | .autologins = [1, 0])' \
+        "$HS_TMP/out.model" >"$HS_TMP/old.model"
+    "$HEADSTART" --state="$OTHER" import --quiet "$HS_TMP/old.model"
+    cmp <(jq -S .stages <(zcat -f "$OTHER/model.json")) <(jq -S .stages "$HS_TMP/out.model")
 }
 
 # was_off DAYS: the machine of the model was off for that time, which its own clock does not count.
@@ -174,6 +188,16 @@ shipped() {
     hs learn --quiet
     run -0 hs plan --root="$HS_MNT" --json=short
     jq -e '.stages[0].n_files == 1' <<<"$output"
+}
+
+@test "the times of the machines that made the shipped model predict nothing" {
+    shipped
+    local model=$HS_MNT$(hs_data_dir)/default.model
+    # A login took ten minutes there, and waited for the disk all the time.
+    jq -c '.stages[0].timing = [256, 0, 600000, 0, 600000, 0]' "$model" >"$HS_TMP/old.model"
+    cp "$HS_TMP/old.model" "$model"
+    run -0 hs plan --root="$HS_MNT" --json=short
+    jq -e '.stages[0].predicted_usec.off < 60000000' <<<"$output"
 }
 
 @test "a bad shipped model costs one line, and no plan" {
