@@ -2,6 +2,7 @@
 
 #include "observe/proc-connector.h"
 
+#include "base/clock.h"
 #include "base/macros.h"
 
 #include <linux/cn_proc.h>
@@ -39,9 +40,25 @@ int proc_connector_open(void)
     return TAKE_FD(fd);
 }
 
-static int handle_event(const struct proc_event *e, ProcessTable *t, usec_t start)
+/* The clocks of the events and of the process table. */
+typedef struct Clocks {
+    usec_t asleep; /* by which CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
+    usec_t start;  /* zero of the process table (CLOCK_BOOTTIME) */
+} Clocks;
+
+/* Returns how long the machine was suspended since it was booted. */
+static usec_t time_asleep(void)
 {
-    usec_t boottime = e->timestamp_ns / NSEC_PER_USEC, at = boottime > start ? boottime - start : 0;
+    usec_t boottime = clock_now(CLOCK_BOOTTIME), monotonic = clock_now(CLOCK_MONOTONIC);
+
+    return boottime > monotonic ? boottime - monotonic : 0;
+}
+
+static int handle_event(const struct proc_event *e, ProcessTable *t, const Clocks *c)
+{
+    /* The kernel stamps the events with ktime_get_ns(), which is CLOCK_MONOTONIC. */
+    usec_t boottime = e->timestamp_ns / NSEC_PER_USEC + c->asleep;
+    usec_t at = boottime > c->start ? boottime - c->start : 0;
 
     switch (e->what) {
     case PROC_EVENT_FORK:
@@ -83,6 +100,7 @@ static const struct nlmsghdr *next_message(const struct nlmsghdr *h, size_t *lef
 
 int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost)
 {
+    const Clocks clocks = {time_asleep(), start_boottime};
     int events = 0;
 
     /* The number of events is bounded, because processes may fork faster than events are read. */
@@ -112,7 +130,7 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
                 continue;
             memcpy(&e, m->data, MIN((size_t)m->len, sizeof(e)));
             events++;
-            r = handle_event(&e, t, start_boottime);
+            r = handle_event(&e, t, &clocks);
             if (r < 0)
                 return r;
         }
