@@ -40,7 +40,7 @@ struct PageReader {
     PageResult results[PAGE_READER_QUEUE];
     unsigned n_results;
     Remembered remembered[PAGE_READER_REMEMBERED]; /* index: the serial modulo the size */
-    uint32_t hung[PAGE_READER_HUNG_MAX];           /* users */
+    uint32_t hung[PAGE_READER_HUNG_MAX];           /* users, one for each thread left behind */
     unsigned n_hung;
 };
 
@@ -220,6 +220,17 @@ static uint64_t read_process(PageReader *r, PageResult *p)
     return faults;
 }
 
+/* Accepts requests of that user again, because the thread that hung at one of the user's processes
+ * ends. Does nothing if the thread was dismissed for another reason. Call it with the lock. */
+static void forget_hung(PageReader *r, uint32_t uid)
+{
+    for (unsigned i = 0; i < r->n_hung; i++)
+        if (r->hung[i] == uid) {
+            r->hung[i] = r->hung[--r->n_hung];
+            return;
+        }
+}
+
 static void *work(void *arg)
 {
     PageReader *r = arg;
@@ -238,6 +249,7 @@ static void *work(void *arg)
         faults = read_process(r, &p);
         pthread_mutex_lock(&r->lock);
         if (r->generation != generation) {
+            forget_hung(r, q.uid);
             page_result_done(&p);
             break;
         }
@@ -275,14 +287,41 @@ static bool start(PageReader *r)
     return r->started;
 }
 
-/* Leaves the thread behind if it hangs, and lets another one continue. Call it with the lock. */
-static void check(PageReader *r)
+/* Removes the requests of that user from the queue. Call it with the lock. */
+static void drop_requests(PageReader *r, uint32_t uid)
 {
-    if (r->since == 0 || clock_now(CLOCK_MONOTONIC) < r->since + PAGE_READER_HANG_USEC)
-        return;
+    unsigned n = r->n;
+
+    r->n = 0;
+    for (unsigned i = 0; i < n; i++) {
+        PageRequest q = r->queue[(r->first + i) % PAGE_READER_QUEUE];
+
+        if (q.uid != uid)
+            r->queue[(r->first + r->n++) % PAGE_READER_QUEUE] = q;
+    }
+}
+
+/* Leaves the thread behind, and stops reading the processes of the user whose process hangs. The
+ * user has no entry yet, because there was no request of the user since an entry was made. The
+ * empty result makes the caller charge the user for the time that the other users waited. Call it
+ * with the lock. */
+static void leave_behind(PageReader *r)
+{
     r->hung[r->n_hung++] = r->running.uid;
+    drop_requests(r, r->running.uid);
+    if (r->n_results < PAGE_READER_QUEUE)
+        r->results[r->n_results++] =
+                (PageResult){.request = r->running, .took = PAGE_READER_HANG_USEC};
     pthread_detach(r->thread);
     dismiss(r);
+}
+
+/* Leaves the thread behind if it hangs, and lets another one continue if requests wait. Call it
+ * with the lock. */
+static void check(PageReader *r)
+{
+    if (r->since > 0 && clock_now(CLOCK_MONOTONIC) >= r->since + PAGE_READER_HANG_USEC)
+        leave_behind(r);
     if (r->n > 0)
         (void)start(r);
 }

@@ -5,8 +5,9 @@
  * lock of the process's address space, and a process can hold that lock for as long as it likes,
  * for example by a page fault on a FUSE filesystem that does not answer. A thread that waits longer
  * than PAGE_READER_HANG_USEC is left behind, and another one continues. The first ends when the
- * lock is released, or with this process, because the wait is killable. No process of the same user
- * is read any more.
+ * lock is released, or with this process, because the wait is killable. Until then no process of
+ * the same user is read, so that each user can make one thread hang at a time. The user's queued
+ * requests are dropped.
  *
  * A process that has had no page fault since its last result has no further pages. The reader does
  * not read it again, and its result is empty. */
@@ -16,7 +17,7 @@
 
 #define PAGE_READER_HANG_USEC USEC_PER_SEC
 #define PAGE_READER_QUEUE     64U
-/* When this many threads have been left behind, no page tables are read any more. */
+/* While this many threads are left behind, no page tables are read. */
 #define PAGE_READER_HUNG_MAX 8U
 
 /* Of this many processes the reader remembers how many page faults they had when they were read. */
@@ -78,7 +79,8 @@ typedef struct PageResult {
 void page_result_done(PageResult *x);
 
 /* Takes the next result, in the order of the requests. The caller calls page_result_done(). Returns
- * false if there is none. Leaves a thread behind that hangs. */
+ * false if there is none. Leaves a thread behind that hangs; the result of the process at which it
+ * hangs is empty, and took PAGE_READER_HANG_USEC. */
 bool page_reader_take(PageReader *r, PageResult *ret);
 
 /* Forgets all requests and results, and which processes were read. */

@@ -454,27 +454,47 @@ static void the_share_of_a_user(void **state)
     }
 }
 
+/* Waits for a result, at most for ten seconds, and checks its run. */
+static void await_result(PageReader *reader, uint64_t serial, PageResult *ret)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < 10000 && !found; i++) {
+        found = page_reader_take(reader, ret);
+        if (!found)
+            usleep(1000);
+    }
+    assert_true(found);
+    assert_int_equal(ret->request.serial, serial);
+}
+
+/* Lets the thread count as hanging, and checks the result of the process at which it hangs. */
+static void let_hang(PageReader *reader, uint64_t serial)
+{
+    PageResult result;
+
+    passed += PAGE_READER_HANG_USEC;
+    assert_true(page_reader_take(reader, &result));
+    assert_int_equal(result.request.serial, serial);
+    assert_int_equal(result.n, 0);
+    assert_int_equal(result.took, PAGE_READER_HANG_USEC);
+    page_result_done(&result);
+}
+
 /* The lock of a process's address space is held by a user: the recorder goes on, and examines no
- * process of this user any more. */
+ * process of this user meanwhile. */
 static void a_process_that_hangs(void **state)
 {
     const PageRequest stuck = {1, (uint32_t)getppid(), 1000}, own = {2, (uint32_t)getpid(), 1001};
     PageReader *reader = page_reader_new();
     PageResult result;
-    bool found = false;
 
     hang_at(stuck.pid);
     assert_int_equal(page_reader_request(reader, stuck), PAGE_QUEUED);
     assert_int_equal(page_reader_request(reader, own), PAGE_QUEUED);
     await_hanging(1);
-    passed += PAGE_READER_HANG_USEC;
-    for (unsigned i = 0; i < 10000 && !found; i++) {
-        found = page_reader_take(reader, &result);
-        if (!found)
-            usleep(1000);
-    }
-    assert_true(found); /* although the first request hangs */
-    assert_int_equal(result.request.serial, 2);
+    let_hang(reader, 1);
+    await_result(reader, 2, &result); /* although the first request hangs */
     page_result_done(&result);
     assert_int_equal(page_reader_request(reader, stuck), PAGE_REFUSED);
     assert_int_equal(page_reader_request(reader, own), PAGE_QUEUED);
@@ -484,9 +504,41 @@ static void a_process_that_hangs(void **state)
     await_hanging(0);
 }
 
-/* Each user can make one thread hang, and a few users together all of them. */
+/* A user whose processes all hang makes one thread hang. When it ends, the user's processes are
+ * read again. */
+static void many_processes_of_a_user_hang(void **state)
+{
+    const PageRequest own = {2, (uint32_t)getpid(), 1001};
+    PageRequest stuck = {10, (uint32_t)getppid(), 1000};
+    PageReader *reader = page_reader_new();
+    PageResult result;
+
+    (void)state;
+    hang_at(stuck.pid);
+    for (; stuck.serial < 10 + 2 * PAGE_READER_HUNG_MAX; stuck.serial++)
+        assert_int_equal(page_reader_request(reader, stuck), PAGE_QUEUED);
+    assert_int_equal(page_reader_request(reader, own), PAGE_QUEUED);
+    await_hanging(1);
+    let_hang(reader, 10);
+    await_result(reader, 2, &result);
+    assert_true(result.n > 0);
+    page_result_done(&result);
+    await_hanging(1);
+    assert_int_equal(page_reader_request(reader, stuck), PAGE_REFUSED);
+    hang_at(0);
+    for (unsigned i = 0; i < 10000 && page_reader_request(reader, stuck) == PAGE_REFUSED; i++)
+        usleep(1000);
+    await_result(reader, stuck.serial, &result);
+    page_result_done(&result);
+    passed = 0;
+    page_reader_free(reader);
+    await_hanging(0);
+}
+
+/* Each user can make one thread hang, and a few users together all of them, until one ends. */
 static void many_users_hang(void **state)
 {
+    const PageRequest own = {2, (uint32_t)getpid(), 1};
     PageReader *reader = page_reader_new();
     PageResult result;
 
@@ -495,15 +547,18 @@ static void many_users_hang(void **state)
         assert_int_equal(
                 page_reader_request(reader, (PageRequest){1, (uint32_t)getppid(), 1000 + i}),
                 PAGE_QUEUED);
+        if (i == PAGE_READER_HUNG_MAX - 1)
+            assert_int_equal(page_reader_request(reader, own), PAGE_QUEUED);
         await_hanging(i + 1);
-        passed += PAGE_READER_HANG_USEC;
+        let_hang(reader, 1);
         assert_false(page_reader_take(reader, &result));
     }
-    assert_int_equal(page_reader_request(reader, (PageRequest){2, (uint32_t)getpid(), 1}),
-                     PAGE_REFUSED);
+    assert_int_equal(page_reader_request(reader, own), PAGE_REFUSED);
+    hang_at(0);
+    await_result(reader, 2, &result); /* which waits in the queue */
+    page_result_done(&result);
     passed = 0;
     page_reader_free(reader);
-    hang_at(0);
     await_hanging(0);
 }
 
@@ -595,12 +650,19 @@ static void rows_of_the_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(lines_of_maps),         cmocka_unit_test(entries_of_pagemap),
-            cmocka_unit_test(all_lines_of_maps),     cmocka_unit_test(a_large_mapping),
-            cmocka_unit_test(pages_of_this_process), cmocka_unit_test(the_share_of_a_user),
-            cmocka_unit_test(rows_of_the_trace),     cmocka_unit_test(a_process_that_hangs),
-            cmocka_unit_test(page_faults),           cmocka_unit_test(an_unchanged_process),
-            cmocka_unit_test(many_users_hang),       cmocka_unit_test(a_full_queue),
+            cmocka_unit_test(lines_of_maps),
+            cmocka_unit_test(entries_of_pagemap),
+            cmocka_unit_test(all_lines_of_maps),
+            cmocka_unit_test(a_large_mapping),
+            cmocka_unit_test(pages_of_this_process),
+            cmocka_unit_test(the_share_of_a_user),
+            cmocka_unit_test(rows_of_the_trace),
+            cmocka_unit_test(a_process_that_hangs),
+            cmocka_unit_test(page_faults),
+            cmocka_unit_test(an_unchanged_process),
+            cmocka_unit_test(many_users_hang),
+            cmocka_unit_test(a_full_queue),
+            cmocka_unit_test(many_processes_of_a_user_hang),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
