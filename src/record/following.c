@@ -11,6 +11,7 @@ typedef struct Followed {
     char *name;     /* NULL: not reported yet */
     ProcessRun run; /* the last state in the process table */
     unsigned batches;
+    bool over; /* it had no process in the first update, and got none since */
 } Followed;
 
 struct Following {
@@ -18,6 +19,7 @@ struct Following {
     Followed *entries; /* rising serials */
     size_t n, allocated;
     size_t n_waiting;
+    bool begun; /* the first update has added its runs */
 };
 
 Following *following_new(void)
@@ -57,9 +59,14 @@ static int add_new(Following *f, const ProcessRun *runs, size_t n)
     if (r < 0)
         return r;
     for (size_t i = first; i < n; i++) {
-        f->entries[f->n++] = (Followed){.serial = runs[i].serial, .run = runs[i]};
+        f->entries[f->n++] = (Followed){
+                .serial = runs[i].serial,
+                .run = runs[i],
+                .over = !f->begun && runs[i].n_processes == 0,
+        };
         f->next = runs[i].serial + 1;
     }
+    f->begun = true;
     return 0;
 }
 
@@ -67,14 +74,16 @@ static int add_new(Following *f, const ProcessRun *runs, size_t n)
 static bool follow(Followed *e, const ProcessRun *run, usec_t now, following_name_t name,
                    following_report_t report, void *arg)
 {
-    if (run)
+    if (run) {
         e->run = *run;
+        e->over = e->over && run->n_processes == 0;
+    }
     if (!e->name) {
         if (!run)
             return false;
         if (++e->batches < FOLLOWING_BATCHES)
             return true;
-        if (run->same_as != PROCESS_NONE || run->own || run->object == PROCESS_NONE)
+        if (e->over || run->same_as != PROCESS_NONE || run->own || run->object == PROCESS_NONE)
             return false;
         e->name = name(arg, run->object);
         if (!e->name)

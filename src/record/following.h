@@ -4,7 +4,8 @@
 /* Reports applications as they start and exit, while a stage is recorded and between stages. A run
  * is assigned to an application when the batches that report it are settled (processes.h). A start
  * is therefore reported when following_update() has seen the run in FOLLOWING_BATCHES batches. A
- * run that has ended by then is reported as a start and an exit. Pure. */
+ * run that has ended by then is reported as a start and an exit. A run that had ended before the
+ * first update is not reported. Pure. */
 
 #include "observe/processes.h"
 

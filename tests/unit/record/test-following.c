@@ -43,7 +43,9 @@ static int set_up(void **state)
     w->table = process_table_new();
     w->following = following_new();
     *state = w;
-    return w->table && w->following ? 0 : -1;
+    if (!w->table || !w->following)
+        return -1;
+    return following_update(w->following, NULL, 0, 0, name, report, w); /* nothing runs yet */
 }
 
 static int tear_down(void **state)
@@ -179,6 +181,64 @@ static void test_new_stage(void **state)
     assert_string_equal(w->reported, "+a@5 +b@6 -a@9 +c@8 -b@12 ");
 }
 
+/* Begins to follow anew, as the session cycle does when it has read other chains. */
+static void renew(World *w)
+{
+    following_free(w->following);
+    w->following = following_new();
+    assert_non_null(w->following);
+    w->reported[0] = 0;
+}
+
+/* Runs that have ended are not reported again when the runs are followed anew. */
+static void test_followed_anew(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    execute(w, 11, 1, 6);
+    process_table_exit(w->table, 10, 7);
+    batches(w, 5);
+    assert_string_equal(w->reported, "+a@5 -a@7 +b@6 ");
+    renew(w);
+    batches(w, 3);
+    assert_string_equal(w->reported, "+b@6 ");
+    assert_false(following_waits(w->following));
+    process_table_exit(w->table, 11, 9);
+    batches(w, 3);
+    renew(w);
+    batches(w, 3);
+    assert_string_equal(w->reported, "");
+}
+
+/* A process_name_t: the program is on a filesystem that is not watched. */
+static bool unwatched(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
+{
+    (void)arg;
+    (void)pid;
+    (void)ret_own;
+    *ret_object = 2;
+    return false;
+}
+
+/* The connector has reported an execve that is not settled: its run has no process yet. */
+static void test_unsettled_when_followed_anew(void **state)
+{
+    World *w = *state;
+
+    assert_int_equal(process_table_exec(w->table, 10, 5), 0);
+    renew(w);
+    for (unsigned i = 0; i < 5; i++) {
+        const ProcessRun *runs;
+        size_t n;
+
+        process_table_settle(w->table, unwatched, NULL);
+        runs = process_table_runs(w->table, &n);
+        assert_int_equal(following_update(w->following, runs, n, w->now, name, report, w), 0);
+    }
+    assert_string_equal(w->reported, "+c@5 ");
+}
+
 static void count(void *arg, const char *what, const ProcessRun *run, bool started)
 {
     unsigned *n = arg;
@@ -303,6 +363,8 @@ int main(void)
             TEST(test_family),
             TEST(test_not_followed),
             TEST(test_new_stage),
+            TEST(test_followed_anew),
+            TEST(test_unsettled_when_followed_anew),
             TEST(test_nothing_is_followed_for_ever),
             TEST(test_for_ever),
     };
