@@ -315,6 +315,21 @@ static bool others_are_requested(const RecordingStage *s, Stage stage, uint32_t 
            !rerecord_matches(&s->rerecord, stage, uid);
 }
 
+/* Drops the requests that have expired since headstartd was started. Otherwise a request for a user
+ * who does not log in would keep all other stages from being recorded, as a machine that is only
+ * suspended may not be booted for weeks. */
+static void expire_requests(RecordingStage *s)
+{
+    int r;
+
+    if (!s->arguments->automatic || state_write_disk_hangs())
+        return;
+    r = rerecord_expire(s->arguments->state, clock_now(CLOCK_REALTIME), &s->rerecord);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s: cannot remove an expired request, ignoring: %m",
+                          s->arguments->state);
+}
+
 /* Starts the prefetcher of a session whose trace belongs to `uid`. If `others` are logged in, the
  * session cycle follows the applications of all users, and reads only files of root
  * (model/ownership.h). A failure is logged and has no other effect. */
@@ -345,6 +360,7 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
         (void)touch_run_file(s, HAD_LOGIN);
         recorder_note_login(s->recorder);
     }
+    expire_requests(s);
     if (!is_selected(s->arguments, stage) || others_are_requested(s, stage, uid)) {
         recorder_drop_interval(s->recorder);
         if (stage == STAGE_SESSION && is_selected(s->arguments, stage)) {

@@ -28,8 +28,9 @@ typedef struct RecordingStage {
 } RecordingStage;
 
 /* Begins a stage of that user (UID_INVALID: the user is not known, or there are several). The stage
- * is recorded if the options and `headstart rerecord` request it. `others`: users besides `uid` are
- * logged in. Returns 0, or a negative errno that was reported. */
+ * is recorded if the options and `headstart rerecord` request it. Before that, requests that have
+ * expired are dropped. `others`: users besides `uid` are logged in. Returns 0, or a negative errno
+ * that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
 /* Ends the recording, if there is one. Writes its trace and, with --stage=auto, adds the stage to

@@ -57,12 +57,35 @@ static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, cons
     return 0;
 }
 
+/* Returns when the request in that file expires (CLOCK_REALTIME); USEC_INFINITY: unknown. */
+static usec_t expires_at(int fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+                   ? USEC_INFINITY
+                   : (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + RERECORD_MAX;
+}
+
+/* Drops a request that has expired. */
+static void drop_request(Rerecord *x, Stage stage)
+{
+    log_notice("headstartd: the request to record a %s again has expired after a week",
+               stage_to_string(stage));
+    x->stages[stage].requested = x->stages[stage].exact = false;
+}
+
+/* Removes the file. Returns 0, also if there is none, or a negative errno. */
+static int remove_file(int fd, const char *name)
+{
+    return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, Stage stage)
 {
     _cleanup_free_ char *text = NULL;
     const char *reason = NULL;
     char name[RERECORD_NAME_MAX];
-    struct stat st;
     size_t size;
     int r;
 
@@ -78,14 +101,13 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
                     reason ? reason : error_text(r));
         return file_set_aside(fd, name);
     }
-    if (r >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-        now > (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + RERECORD_MAX) {
-        log_notice("headstartd: the request to record a %s again has expired after a week",
-                   stage_to_string(stage));
-        ret->stages[stage].requested = ret->stages[stage].exact = false;
-        return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-    }
-    return r;
+    if (r < 0)
+        return r;
+    ret->stages[stage].expires = expires_at(fd, name);
+    if (now <= ret->stages[stage].expires)
+        return 0;
+    drop_request(ret, stage);
+    return remove_file(fd, name);
 }
 
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
@@ -99,6 +121,26 @@ int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         int k = read_stage(fd, state_dir, now, ret, i);
 
+        r = r < 0 ? r : k;
+    }
+    return r;
+}
+
+int rerecord_expire(const char *state_dir, usec_t now, Rerecord *x)
+{
+    int r = 0;
+
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        _cleanup_close_ int fd = -EBADF;
+        char name[RERECORD_NAME_MAX];
+        int k;
+
+        if (!x->stages[i].requested || now <= x->stages[i].expires)
+            continue;
+        drop_request(x, i);
+        k = state_directory_open(state_dir, false, &fd);
+        if (k >= 0 && expires_at(fd, rerecord_name(name, i)) < now)
+            k = remove_file(fd, name);
         r = r < 0 ? r : k;
     }
     return r;
@@ -131,5 +173,5 @@ int rerecord_done(const char *state_dir, Rerecord *x, Stage stage, uint32_t uid)
     r = state_directory_open(state_dir, false, &fd);
     if (r < 0)
         return r;
-    return unlinkat(fd, rerecord_name(name, stage), 0) < 0 && errno != ENOENT ? -errno : 0;
+    return remove_file(fd, rerecord_name(name, stage));
 }

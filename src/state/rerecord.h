@@ -19,6 +19,7 @@ typedef struct Rerecord {
         bool requested, exact;
         unsigned read_ahead_kb; /* during an exact recording */
         uint32_t uid;           /* user of the login or session; UID_INVALID: any */
+        usec_t expires;         /* CLOCK_REALTIME */
     } stages[_STAGE_MAX];
 } Rerecord;
 
@@ -38,6 +39,12 @@ int rerecord_write(int state_fd, Stage stage, uint32_t uid, unsigned exact_kb);
  * set aside, and a file that is too old is removed, each with a line in the log. Neither counts as
  * a request. Returns 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
+
+/* Drops the requests that have expired at `now` (CLOCK_REALTIME), and removes their files, each
+ * with a line in the log. A file that was written after the request was read stays for the next
+ * call of rerecord_read(). Without an expired request it accesses no file. Returns 0, or a negative
+ * errno if a file could not be removed; its request is dropped nevertheless. */
+int rerecord_expire(const char *state_dir, usec_t now, Rerecord *x);
 
 /* Returns true if a request exists. While it exists, `headstartd --stage=auto` records only stages
  * for which rerecord_matches() returns true. */

@@ -27,6 +27,13 @@ recorder_start() {
     hs_wait 10 said '^STATUS=\(Recording\|Waiting\|Nothing\)'
 }
 
+# recorder_start_suspendable: starts headstartd, for which the machine was suspended for eight hours once
+# $HS_TMP/suspended exists.
+recorder_start_suspendable() {
+    LD_PRELOAD=$HS_BUILD/tests/tools/libsuspended-clock.so HEADSTART_SUSPENDED=$HS_TMP/suspended \
+        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 recorder_start
+}
+
 said() {
     grep -q -- "$1" "$NOTIFY" && return 0
     # A recorder that has exited reports nothing any more, so the test does not wait.
@@ -724,8 +731,7 @@ boot_is_over() {
     bus_start
     fake_start
     fake appear
-    LD_PRELOAD=$HS_BUILD/tests/tools/libsuspended-clock.so HEADSTART_SUSPENDED=$HS_TMP/suspended \
-        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 recorder_start
+    recorder_start_suspendable
     now_says "Recording boot, waiting for the end of the boot"
     : >"$HS_TMP/suspended"
     fake finished
@@ -791,6 +797,34 @@ boot_is_over() {
     [ "$(grep -c 'setting it aside' "$HS_TMP/recorder.log")" -eq 1 ]
     [ ! -e "$HS_STATE/rerecord-login" ]
     [ "$(grep -c 'has expired after a week' "$HS_TMP/recorder.log")" -eq 1 ]
+}
+
+@test "rerecord: a request expires while headstartd runs" {
+    "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login --user=1001
+    touch -d "-7 days 4 hours" "$HS_STATE/rerecord-login"
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start_suspendable
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Waiting for the end of the session" 20 # it is not recorded
+    fake gone 1
+    now_says "Waiting for a login"
+    [ -e "$HS_STATE/rerecord-login" ]
+    : >"$HS_TMP/suspended"
+    fake new 2 1000 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    [ ! -e "$HS_STATE/rerecord-login" ]
+    fake state 2 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake gone 2
+    now_says "Waiting for a login"
+    recorder_stop
+    [ "$(grep -c 'has expired after a week' "$HS_TMP/recorder.log")" -eq 1 ]
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
 }
 
 @test "rerecord: read-ahead that was lowered for an expired request is restored at once" {
