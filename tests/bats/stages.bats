@@ -90,11 +90,16 @@ uid_of() {
     "$HEADSTART" show --json=short "${t[0]}" | jq .uid
 }
 
-@test "boot, pause, login, session and logout follow systemd and logind" {
+# make_app: makes an application that opens 25 files.
+make_app() {
     mkdir "$HS_MNT/data"
     touch "$HS_MNT/data/"{1..25}
     printf '#!/bin/sh\nfor f in "${0%%/*}"/data/*; do : <"$f"; done\nsleep 2\n' >"$HS_MNT/app"
     chmod 0755 "$HS_MNT/app"
+}
+
+@test "boot, pause, login, session and logout follow systemd and logind" {
+    make_app
     recorder_start
     # There is no bus yet.
     now_says "Recording boot, waiting for the system bus"
@@ -754,6 +759,26 @@ boot_is_over() {
     [ "$(grep -c "was interrupted by a suspend: dropped" "$HS_TMP/recorder.log")" -eq 2 ]
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/2 ]
     "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login.json | jq -e '.flags | index("second login")'
+}
+
+@test "a start of an application after a suspend is in the history" {
+    make_app
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    : >"$HS_TMP/suspended"
+    recorder_start_suspendable
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    "$HS_MNT/app"
+    fake gone 1
+    now_says "Waiting for a login"
+    recorder_stop
+    run -0 "$HEADSTART" history --launches --json=short --state="$HS_STATE"
+    jq -e 'any(.[]; .application == "/app")' <<<"$output"
 }
 
 @test "rerecord of one user: the login of another user leaves the request" {
