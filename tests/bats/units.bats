@@ -107,6 +107,16 @@ setup() {
     done < <(grep ^enable data/90-headstart.preset)
 }
 
+@test "a greeter that starts after the first login, as at a screen lock, starts no replay" {
+    local name
+    name=$(sed -n 's/^#define HAD_LOGIN *"\(.*\)"$/\1/p' src/daemon/recording-stage.c)
+    [ -n "$name" ]
+    grep -qx "ConditionPathExists=!/run/headstart/$name" "$HS_BUILD/units/headstart-replay-login.service"
+    # A user who logs in later still has a replay.
+    run -1 grep "/$name" "$HS_BUILD/units/headstart-replay-user@.service"
+    grep -qx "ConditionPathExists=|/var/lib/headstart/login.pack" "$HS_BUILD/units/headstart-replay-user@.service"
+}
+
 @test "directives that units share are stated once, in units/snippets" {
     # Three consecutive directives that two sources have in common belong in a snippet.
     run -0 awk '
