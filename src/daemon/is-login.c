@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* is-login UID [UNIT]: succeeds if the user has a login session, and then stops UNIT.
+/* is-login UID [UNIT [STATUS]]: succeeds if the user has a login session, and then stops UNIT.
  *
  * systemd starts user@UID.service, and with it the replay for the user, also for users who linger,
- * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login. The
- * program also succeeds if there is no logind. Each login waits for this program, so it asks as
- * little as possible. */
+ * for cron jobs, and for ssh into a machine with a greeter. None of these counts as a login. A user
+ * may connect by ssh every minute. While STATUS, the report of a replay for the user, exists,
+ * remote sessions therefore do not count on any machine. The program also succeeds if there is no
+ * logind. Each login waits for this program, so it asks as little as possible. */
 
 #include "daemon/bus.h"
 
@@ -26,7 +27,7 @@
 
 typedef enum Login {
     LOGIN_NO,
-    LOGIN_REMOTE, /* no seat and no screen: counts only on a machine without a greeter */
+    LOGIN_REMOTE, /* no seat and no screen: counts on a machine without a greeter, once */
     LOGIN_YES,
 } Login;
 
@@ -90,7 +91,13 @@ static bool display_manager_runs(const Question *q)
            bus_properties_read(m, &p) >= 0 && bus_property_is(p.active_state, "active");
 }
 
-static bool is_login(const Question *q, uint32_t uid)
+/* Returns true if a remote session counts: see the head of this file. */
+static bool remote_counts(const Question *q, const char *status)
+{
+    return (!status || access(status, F_OK) < 0) && !display_manager_runs(q);
+}
+
+static bool is_login(const Question *q, uint32_t uid, const char *status)
 {
     _cleanup_reply_ sd_bus_message *m = NULL;
     const char *id, *name, *seat, *path;
@@ -106,7 +113,7 @@ static bool is_login(const Question *q, uint32_t uid)
            sd_bus_message_read(m, "(susso)", &id, &owner, &name, &seat, &path) > 0)
         if (owner == uid)
             login = MAX(login, login_of_session(q, path));
-    return login == LOGIN_YES || (login == LOGIN_REMOTE && !display_manager_runs(q));
+    return login == LOGIN_YES || (login == LOGIN_REMOTE && remote_counts(q, status));
 }
 
 static void on_alarm(int signal)
@@ -138,16 +145,16 @@ int main(int argc, char *argv[])
     uint64_t uid;
     bool login;
 
-    if (argc < 2 || argc > 3 || parse_u64(argv[1], &uid) < 0 || uid >= UID_INVALID) {
-        fputs("is-login: usage: is-login UID [UNIT]\n", stderr);
+    if (argc < 2 || argc > 4 || parse_u64(argv[1], &uid) < 0 || uid >= UID_INVALID) {
+        fputs("is-login: usage: is-login UID [UNIT [STATUS]]\n", stderr);
         return 2;
     }
     (void)call_filter_complete(); /* without it, the unit's own filter still applies */
     limit_time();
     if (sd_bus_open_system(&q.bus) < 0)
         return EXIT_SUCCESS;
-    login = is_login(&q, (uint32_t)uid);
-    if (login && argc == 3)
+    login = is_login(&q, (uint32_t)uid, argc > 3 ? argv[3] : NULL);
+    if (login && argc > 2)
         stop_unit(&q, argv[2]);
     sd_bus_flush_close_unref(q.bus);
     return login ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -188,8 +188,22 @@ is_login() {
     run -1 is_login 1002
     fake manager not-found
     run -0 is_login 1001
+    # A remote user is served once in each boot, and a user at the machine at each login.
+    touch "$HS_TMP/status"
+    run -0 is_login 1001 headstart-replay-login.service "$HS_TMP/no-status"
+    run -1 is_login 1001 headstart-replay-login.service "$HS_TMP/status"
+    run -0 is_login 1003 headstart-replay-login.service "$HS_TMP/status"
+    run -0 is_login 1005 headstart-replay-login.service "$HS_TMP/status"
     run -2 is_login
     run -2 is_login x
+    run -2 is_login 1003 a b c
+}
+
+@test "is-login: headstart-replay-user@.service tests the status that its replay writes" {
+    local unit=$HS_BUILD/units/headstart-replay-user@.service status
+    status=$(sed -n 's/^ExecStart=.* --status=\([^ ]*\) .*/\1/p' "$unit")
+    [ -n "$status" ]
+    grep -q "^ExecCondition=/[^ ]*/is-login %i headstart-replay-login.service $status$" "$unit"
 }
 
 @test "is-login: without logind every user counts, and a logind that does not answer is not awaited for long" {
