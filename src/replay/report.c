@@ -293,14 +293,13 @@ EarlierReplay report_read_earlier(const char *status, const Pack *p)
     /* Strings of the report have no unescaped quote, so a member can be found as text. */
     snprintf(checksum, sizeof(checksum), "\"checksum\":\"%016" PRIx64 "\"",
              le64toh(p->header->checksum));
-    if (!strstr(text, checksum))
+    /* A replay of the policy `metadata` reads no data. */
+    if (!strstr(text, checksum) || strstr(text, "\"policy\":\"metadata\""))
         return EARLIER_REPLAY_NONE;
     /* A replay that stopped because memory was short, and now waits for a mount, still says that it
-     * runs. One of the policy `metadata` reads no data. */
+     * runs. */
     if (strstr(text, "\"outcome\":\"running\""))
-        return strstr(text, "\"stopped\":") || strstr(text, "\"policy\":\"metadata\"")
-                       ? EARLIER_REPLAY_NONE
-                       : EARLIER_REPLAY_RUNNING;
+        return strstr(text, "\"stopped\":") ? EARLIER_REPLAY_NONE : EARLIER_REPLAY_RUNNING;
     /* What was not mounted or not begun was not read. */
     if (!strstr(text, "\"outcome\":\"done\"") || strstr(text, "\"unmounted\":") ||
         strstr(text, "\"device\":") || strstr(text, "\"stopped\":"))
