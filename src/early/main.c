@@ -58,6 +58,20 @@ static void help(void)
     puts("\nSee the headstart-init(8) man page for details.");
 }
 
+/* Makes descriptors 0 to 2 valid. A kernel without a console opens none of them for PID 1, and the
+ * child that redirects them would then close its own descriptors. The programs that this process
+ * executes get them as they were. */
+static void occupy_standard_fds(void)
+{
+    int fd;
+
+    do
+        fd = open("/", O_PATH | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 /* --- PID 1 ------------------------------------------------------------------------------------ */
 
 /* Mounts the filesystem as systemd would, with its options, unless something is mounted there. */
@@ -134,6 +148,7 @@ int main(int argc, char **argv)
     /* systemd in an initrd starts this program as a service. That systemd keeps descriptors for
      * services, but it kills all processes of the initrd when it switches to the root
      * filesystem. */
+    occupy_standard_fds();
     early.manager = getenv("NOTIFY_SOCKET");
     early.survives = !early.manager;
     if (getpid() == 1)

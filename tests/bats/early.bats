@@ -86,7 +86,8 @@ noted() {
     grep -qx -- "$1" "$HS_TMP/noted"
 }
 
-@test "the boot waits for the sweep that requests time, and no longer" {
+# Runs headstart-init with a replay that sweeps, and checks that headstart-init has waited for it.
+waits_for_sweep() {
     with_pack
     stand_in 'tell("STATUS=Sweeping\nEXTEND_TIMEOUT_USEC=20000000")' \
         "while not os.path.exists('$HS_TMP/continue'): time.sleep(0.01)" \
@@ -94,12 +95,26 @@ noted() {
     (hs_wait 20 test -s "$HS_TMP/noted" && touch "$HS_TMP/continue") 3>&- &
     init
     noted swept
+}
+
+@test "the boot waits for the sweep that requests time, and no longer" {
+    waits_for_sweep
     # headstartd subtracts this delay from the time of a boot without replay.
     [[ $(<"$HS_RUN/early-usec") =~ ^[1-9][0-9]{3,}$ ]]
     # headstart-replay continues after headstart-init has ended.
     pgrep -f "$REPLAY"
     touch "$HS_TMP/end"
     noted "--marker=$HS_RUN/replay-boot.early --timeout=90s --status=$HS_RUN/replay-boot.json /var/lib/headstart/boot.pack /etc/headstart/boot.pack"
+}
+
+@test "without a console the boot waits for the sweep, too" {
+    # PID 1 then starts without the descriptors 0 to 2.
+    # shellcheck disable=SC2016 # the script expands it
+    printf '#!/bin/sh\nexec "%s" "$@" 0<&- 1>&- 2>&-\n' "$HEADSTART_INIT" >"$HS_TMP/without-console"
+    chmod +x "$HS_TMP/without-console"
+    HEADSTART_INIT=$HS_TMP/without-console
+    waits_for_sweep
+    touch "$HS_TMP/end"
 }
 
 @test "the boot continues at the deadline of a sweep, and without a first message after two seconds" {
