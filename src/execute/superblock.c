@@ -21,6 +21,13 @@ static const struct {
         {"erofs", 1024, "\xe2\xe1\xf5\xe0", 4, 1024 + 0x30, false},
         {"vfat", 0x52, "FAT32   ", 8, 0x43, true},
         {"vfat", 0x36, "FAT1", 4, 0x27, true},
+        {"exfat", 3, "EXFAT   ", 8, 0x64, true},
+        {"jfs", 0x8000, "JFS1", 4, 0x8000 + 0x88, false},
+        {"nilfs2", 1024 + 6, "\x34\x34", 2, 1024 + 0x98, false},
+        /* Version 3.6, also with a journal that is not in its usual place. Version 3.5 has no UUID.
+         */
+        {"reiserfs", 65536 + 0x34, "ReIsEr2Fs", 9, 65536 + 0x54, false},
+        {"reiserfs", 65536 + 0x34, "ReIsEr3Fs", 9, 65536 + 0x54, false},
 };
 
 int superblock_uuid(const char *fstype, const uint8_t *head, size_t size, uint8_t ret[16])

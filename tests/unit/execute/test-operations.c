@@ -660,8 +660,8 @@ static void test_appended(void **state _unused_)
 static void test_superblock(void **state _unused_)
 {
     static uint8_t head[SUPERBLOCK_READ_BYTES];
-    static const char *const types[] = {"ext2",  "ext3", "ext4",  "xfs",
-                                        "btrfs", "f2fs", "erofs", "vfat"};
+    static const char *const types[] = {"ext2",  "ext3", "ext4",  "xfs", "btrfs",  "f2fs",
+                                        "erofs", "vfat", "exfat", "jfs", "nilfs2", "reiserfs"};
     uint8_t uuid[16], expected[16];
 
     for (size_t i = 0; i < ELEMENTSOF(types); i++)
@@ -693,6 +693,43 @@ static void test_superblock(void **state _unused_)
     memcpy(head + 0x43, "\x34\x12\xcd\xab", 4);
     assert_int_equal(superblock_uuid("vfat", head, sizeof(head), uuid), 0);
     assert_memory_equal(uuid, "\0\0\0\0\0\0\0\0\0\0\0\0\xab\xcd\x12\x34", 16);
+
+    memcpy(head + 3, "EXFAT   ", 8);
+    memcpy(head + 0x64, "\x78\x56\x12\xef", 4);
+    assert_int_equal(superblock_uuid("exfat", head, sizeof(head), uuid), 0);
+    assert_memory_equal(uuid, "\0\0\0\0\0\0\0\0\0\0\0\0\xef\x12\x56\x78", 16);
+}
+
+/* The places in images that mkfs makes, compared with the UUID that blkid prints. */
+static void test_superblock_places(void **state _unused_)
+{
+    static const struct {
+        const char *fstype;
+        size_t magic_at;
+        const char *magic;
+        size_t uuid_at;
+    } places[] = {
+            {"jfs", 0x8000, "JFS1", 0x8088},
+            {"nilfs2", 0x406, "44", 0x498},
+            {"reiserfs", 0x10034, "ReIsEr2Fs", 0x10054},
+            {"reiserfs", 0x10034, "ReIsEr3Fs", 0x10054},
+    };
+    static const uint8_t expected[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    uint8_t uuid[16];
+
+    for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+        _cleanup_free_ uint8_t *head = calloc(1, SUPERBLOCK_READ_BYTES);
+
+        assert_non_null(head);
+        memcpy(head + places[i].magic_at, places[i].magic, strlen(places[i].magic));
+        memcpy(head + places[i].uuid_at, expected, sizeof(expected));
+        assert_int_equal(superblock_uuid(places[i].fstype, head, SUPERBLOCK_READ_BYTES, uuid), 0);
+        assert_memory_equal(uuid, expected, 16);
+        /* Version 3.5 of reiserfs has no UUID. */
+        memcpy(head + places[i].magic_at, "ReIsErFs", 9);
+        assert_int_equal(superblock_uuid(places[i].fstype, head, SUPERBLOCK_READ_BYTES, uuid),
+                         -EBADMSG);
+    }
 }
 
 static void test_unneeded(void **state)
@@ -810,6 +847,7 @@ int main(void)
             cmocka_unit_test(test_sweep),
             cmocka_unit_test(test_appended),
             cmocka_unit_test(test_superblock),
+            cmocka_unit_test(test_superblock_places),
             cmocka_unit_test(test_unneeded),
     };
 
