@@ -140,7 +140,7 @@ static bool candidate_open(Candidate *c, const MountTable *mounts, const Mount *
             c->size_bytes = 0;
     }
     c->has_uuid = filesystem_uuid(c->root_fd, c->uuid) >= 0;
-    if (!c->has_uuid && c->device_fd >= 0)
+    if (!c->has_uuid && c->device_fd >= 0 && superblock_is_known(m->fstype))
         read_superblock(c);
     /* The metadata of a btrfs is not in the page cache of its device. */
     if (btrfs && c->device_fd >= 0) {
@@ -218,6 +218,14 @@ static bool is_in_place(const Mount *m, const char *root, const char *mountpoint
     return strcmp(m->target[l] ? m->target + l : "/", mountpoint) == 0;
 }
 
+/* Returns true if the mount may be of a filesystem that had this type when the pack was planned.
+ * One that was ext3 may be ext4 now. */
+static bool is_of_type(const Mount *m, const char *fstype)
+{
+    return strcmp(m->fstype, fstype) == 0 ||
+           (strncmp(m->fstype, "ext", 3) == 0 && strncmp(fstype, "ext", 3) == 0);
+}
+
 /* Returns the mount that serves the volume, or NULL. If there are several, the one at the volume's
  * old mount point is preferred, because another may be a copy of the filesystem with the same UUID.
  * If none is there, the one that shows the largest part of the filesystem is preferred. */
@@ -253,34 +261,39 @@ static bool is_planned_place(const Pack *p, const Mount *m, const char *root)
     return false;
 }
 
-static bool all_are_in_place(const Candidates *c, const Pack *p, const char *root)
+/* Returns true if the mount may serve a volume that no opened mount serves at its old place. */
+static bool is_wanted(const Candidates *c, const Pack *p, const Mount *m, const char *root)
 {
     for (uint32_t k = 0; k < le32toh(p->header->n_volumes); k++) {
         const PackVolume *s = &p->volumes[k];
-        const Candidate *x = candidates_find(c, p, s, root);
+        const Candidate *x;
 
+        if (!is_of_type(m, pack_string(p, s->fstype)))
+            continue;
+        x = candidates_find(c, p, s, root);
         if (!x || !is_in_place(x->mount, root, pack_string(p, s->mountpoint)))
-            return false;
+            return true;
     }
-    return true;
+    return false;
 }
 
-/* Opens the mounts below the root that are at an old place of a volume, or all others. */
+/* Opens the mounts below the root that are at an old place of a volume, or those of the others that
+ * are wanted. */
 static void candidates_add(Candidates *c, const Pack *p, const char *root, bool in_place)
 {
     for (size_t i = 0; i < c->mounts.n; i++) {
         const Mount *m = &c->mounts.mounts[i];
 
         if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
-            is_planned_place(p, m, root) == in_place &&
+            is_planned_place(p, m, root) == in_place && (in_place || is_wanted(c, p, m, root)) &&
             candidate_open(&c->items[c->n], &c->mounts, m))
             c->n++;
     }
 }
 
-/* Opens mounts until all volumes of the pack are served, or no mount is left. The other mounts are
- * not touched, because the disk of one of them may not answer. mount_table_select() cannot be used
- * here, because it chooses before the UUID is known. */
+/* Opens the mounts that may serve a volume of the pack. The other mounts are not touched, because
+ * the disk of one of them may not answer. mount_table_select() cannot be used here, because it
+ * chooses before the UUID is known. */
 static int candidates_read(const Pack *p, const char *root, Candidates *c)
 {
     int r = mount_table_read(AT_FDCWD, &c->mounts);
@@ -291,8 +304,7 @@ static int candidates_read(const Pack *p, const char *root, Candidates *c)
     if (!c->items)
         return -ENOMEM;
     candidates_add(c, p, root, true);
-    if (!all_are_in_place(c, p, root))
-        candidates_add(c, p, root, false);
+    candidates_add(c, p, root, false);
     return 0;
 }
 

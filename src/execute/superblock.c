@@ -30,6 +30,14 @@ static const struct {
         {"reiserfs", 65536 + 0x34, "ReIsEr3Fs", 9, 65536 + 0x54, false},
 };
 
+bool superblock_is_known(const char *fstype)
+{
+    for (size_t i = 0; i < ELEMENTSOF(superblocks); i++)
+        if (strcmp(superblocks[i].fstype, fstype) == 0)
+            return true;
+    return false;
+}
+
 int superblock_uuid(const char *fstype, const uint8_t *head, size_t size, uint8_t ret[16])
 {
     int r = -EOPNOTSUPP;

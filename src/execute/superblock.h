@@ -8,6 +8,9 @@
 /* The size of the device's first part that contains every superblock known here. */
 #define SUPERBLOCK_READ_BYTES (65536U + 4096U)
 
+/* Returns true if superblock_uuid() knows the filesystem type. */
+bool superblock_is_known(const char *fstype);
+
 /* Reads the UUID from `head`, the first `size` bytes of the device, and writes its 16 bytes in the
  * order in which blkid prints them. Known types are ext2, ext3, ext4, xfs, btrfs, f2fs, erofs, jfs,
  * nilfs2, reiserfs, vfat and exfat; the serial number of vfat and exfat is in the last four bytes.

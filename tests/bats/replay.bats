@@ -1214,6 +1214,30 @@ with_words() {
     ! grep "\"$HS_MNT/other\"" "$HS_TMP/calls" || false
 }
 
+@test "if a volume is not at its old place, only mounts of its type are opened" {
+    need_strace
+    need_command mksquashfs
+    hs_filesystem ext4 100
+    echo x >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    echo "$HS_MNT/file" | "$MKPACK" "$PACK" "$HS_MNT"
+    hs_umount "$HS_MNT"
+    mkdir "$HS_TMP/elsewhere" "$HS_TMP/snap"
+    hs_mount "$HS_LOOP" "$HS_TMP/elsewhere"
+    mksquashfs "$HS_TMP/elsewhere" "$HS_TMP/squashfs" -quiet -no-progress
+    hs_loop "$HS_TMP/squashfs"
+    hs_mount "$HS_LOOP" "$HS_TMP/snap"
+    strace -f -e trace=openat,open -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
+    grep -q "\"$HS_TMP/elsewhere\"" "$HS_TMP/calls"
+    ! grep "\"$HS_TMP/snap\"" "$HS_TMP/calls" || false
+    # Of a mount at the old place, no superblock is read that cannot have a known UUID.
+    hs_umount "$HS_TMP/snap"
+    hs_mount "$HS_LOOP" "$HS_MNT"
+    strace -f -e trace=openat,open,pread64 -o "$HS_TMP/calls" "$HEADSTART_REPLAY" --wait "$PACK"
+    grep -q "\"$HS_MNT\"" "$HS_TMP/calls"
+    ! grep "pread64.*, $((65536 + 4096)), 0)" "$HS_TMP/calls" || false
+}
+
 @test "other policies are ready at once, although the disk hangs" {
     hung_disk --policy=concurrent
     listen

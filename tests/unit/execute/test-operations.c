@@ -664,8 +664,11 @@ static void test_superblock(void **state _unused_)
                                         "erofs", "vfat", "exfat", "jfs", "nilfs2", "reiserfs"};
     uint8_t uuid[16], expected[16];
 
-    for (size_t i = 0; i < ELEMENTSOF(types); i++)
+    for (size_t i = 0; i < ELEMENTSOF(types); i++) {
+        assert_true(superblock_is_known(types[i]));
         assert_int_equal(superblock_uuid(types[i], head, sizeof(head), uuid), -EBADMSG);
+    }
+    assert_false(superblock_is_known("squashfs"));
     assert_int_equal(superblock_uuid("nfs", head, sizeof(head), uuid), -EOPNOTSUPP);
 
     for (uint8_t i = 0; i < 16; i++)
