@@ -18,6 +18,12 @@
 static const char *const own_groups[] = {HEADSTART_OWN_GROUPS};
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 
+/* The group into which systemd moves what ran before it, here the replay of headstart-init. PID 1
+ * is in the same group, so its waits are subtracted while that replay runs, and only then. The
+ * kernel keeps 15 bytes of the name of a process. */
+static const char init_group[] = "/sys/fs/cgroup/init.scope";
+static const char replay_name[] = "headstart-repla\n";
+
 /* The group of all sessions and user managers. */
 static const char users_group[] = "/sys/fs/cgroup/user.slice";
 
@@ -96,29 +102,57 @@ static uint64_t group_stall(int root_fd, const char *group)
     return read_stall(root_fd, path, &stalled) < 0 ? 0 : stalled;
 }
 
-/* Returns how many bytes the processes of the group have read from disks. Without pressure stall
- * information, this is the only sign that they read. */
-static uint64_t group_read_bytes(int root_fd, const char *group)
+/* Returns how many bytes the process has read from disks. For a process that has waited for its
+ * children, the kernel adds what these have read. */
+static uint64_t process_read_bytes(int root_fd, const char *pid)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+    const char *at;
+    uint64_t n;
+
+    snprintf(path, sizeof(path), "/proc/%.10s/io", pid);
+    if (rooted_read(root_fd, path, TEXT_MAX, &text, NULL) < 0)
+        return 0;
+    at = strstr(text, "\nread_bytes: ");
+    return at && sscanf(at, "\nread_bytes: %" SCNu64, &n) == 1 ? n : 0;
+}
+
+static bool process_has_name(int root_fd, const char *pid, const char *name)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%.10s/comm", pid);
+    return rooted_read(root_fd, path, TEXT_MAX, &text, NULL) >= 0 && strcmp(text, name) == 0;
+}
+
+/* Adds up how many bytes the processes of the group have read from disks; of all processes, or of
+ * those with the name (NULL: all). Without pressure stall information, this is the only sign that
+ * they read. Returns true if there is such a process. */
+static bool sum_read_bytes(int root_fd, const char *group, const char *name, uint64_t *ret)
 {
     _cleanup_free_ char *pids = NULL;
     char path[256];
-    uint64_t sum = 0;
+    bool found = false;
 
+    *ret = 0;
     snprintf(path, sizeof(path), "%s/cgroup.procs", group);
     if (rooted_read(root_fd, path, TEXT_MAX, &pids, NULL) < 0)
-        return 0;
-    for (char *save = NULL, *p = strtok_r(pids, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
-        _cleanup_free_ char *text = NULL;
-        const char *at;
-        uint64_t n;
+        return false;
+    for (char *save = NULL, *p = strtok_r(pids, "\n", &save); p; p = strtok_r(NULL, "\n", &save))
+        if (!name || process_has_name(root_fd, p, name)) {
+            *ret += process_read_bytes(root_fd, p);
+            found = true;
+        }
+    return found;
+}
 
-        snprintf(path, sizeof(path), "/proc/%.10s/io", p);
-        if (rooted_read(root_fd, path, TEXT_MAX, &text, NULL) < 0)
-            continue;
-        at = strstr(text, "\nread_bytes: ");
-        if (at && sscanf(at, "\nread_bytes: %" SCNu64, &n) == 1)
-            sum += n;
-    }
+static uint64_t group_read_bytes(int root_fd, const char *group)
+{
+    uint64_t sum;
+
+    (void)sum_read_bytes(root_fd, group, NULL, &sum);
     return sum;
 }
 
@@ -131,6 +165,28 @@ int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec)
 static uint64_t growth(uint64_t last, uint64_t now)
 {
     return now > last ? now - last : 0;
+}
+
+/* Returns by how much the waits of headstart's own tasks have grown since the last call, or with
+ * `disks` the bytes that they have read. */
+static uint64_t own_growth(Pressure *p, bool disks)
+{
+    uint64_t ours = 0, now;
+    bool replays;
+
+    for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
+        now = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
+        ours += growth(p->last_own[i], now);
+        p->last_own[i] = now;
+    }
+    replays = sum_read_bytes(p->root_fd, init_group, replay_name, &now);
+    if (!disks)
+        now = group_stall(p->root_fd, init_group);
+    if (replays || p->replayed_early) /* it may have ended since the last call */
+        ours += growth(p->last_early, now);
+    p->last_early = now;
+    p->replayed_early = replays;
+    return ours;
 }
 
 /* Returns the part of the time in which others waited: pressure.h. `ours` and `users` are in
@@ -152,7 +208,7 @@ static uint64_t busy_of_others(uint64_t time, uint64_t our_bytes, uint64_t bytes
 
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
 {
-    uint64_t now, bytes = 0, users = 0, own[PRESSURE_OWN_MAX], ours = 0;
+    uint64_t now, bytes = 0, users = 0, ours;
     int r = pressure_read_total(p->root_fd, &now);
     bool disks = r < 0;
 
@@ -163,10 +219,7 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
         return r;
     if (!disks)
         users = group_stall(p->root_fd, users_group);
-    for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
-        own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
-        ours += growth(p->last_own[i], own[i]);
-    }
+    ours = own_growth(p, disks);
     if (p->begun && now > p->last) {
         uint64_t more = now - p->last;
 
@@ -177,7 +230,6 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
     p->last = now;
     p->last_users = users;
     p->last_bytes = bytes;
-    memcpy(p->last_own, own, sizeof(own));
     *ret_stalled_usec = p->stalled_usec;
     return 0;
 }

@@ -41,6 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_root_put(path, rest, rest_size);
     fuzz_root_put("sys/fs/cgroup/user.slice/io.pressure", rest, rest_size);
     fuzz_root_put("proc/1/io", data, first);
+    fuzz_root_put("proc/1/comm", "headstart-repla\n", 16);
+    fuzz_root_put("sys/fs/cgroup/init.scope/cgroup.procs", rest, rest_size);
+    fuzz_root_put("sys/fs/cgroup/init.scope/io.pressure", rest, rest_size);
     if (r >= 0)
         r = pressure_read(&p, &after);
     fuzz_count(r >= 0);

@@ -151,6 +151,60 @@ static void pressure_of_users(void **state)
     unlinkat(root.fd, users, 0);
 }
 
+static void put_bytes(const char *path, unsigned read_bytes)
+{
+    char text[100];
+
+    snprintf(text, sizeof(text), "rchar: 1\nread_bytes: %u\n", read_bytes);
+    put(path, text);
+}
+
+/* The replay of headstart-init is in the group of PID 1. While it runs, the waits of the group are
+ * not counted. Those of PID 1 alone are. */
+static void pressure_of_early_replay(void **state)
+{
+    static const char group[] = "sys/fs/cgroup/init.scope/io.pressure";
+    static const char *const processes[] = {"1\n80\n", "1\n80\n", "1\n", "1\n"};
+    static const unsigned expected[] = {0, 200, 400, 1400};
+    Pressure p = {.root_fd = root.fd};
+    uint64_t sum;
+
+    put("proc/1/comm", "systemd\n");
+    put("proc/80/comm", "headstart-repla\n");
+    for (unsigned step = 0; step < ELEMENTSOF(expected); step++) {
+        put_total("proc/pressure/io", 5000 + step * 1000);
+        put("sys/fs/cgroup/init.scope/cgroup.procs", processes[step]);
+        put_total(group, 100 + step * 800);
+        assert_int_equal(pressure_read(&p, &sum), 0);
+        assert_int_equal(sum, expected[step]);
+    }
+    unlinkat(root.fd, group, 0);
+    unlinkat(root.fd, "sys/fs/cgroup/init.scope/cgroup.procs", 0);
+}
+
+/* PID 1 has waited for children that have read much more than the disk since the last call. */
+static void disks_of_early_replay(void **state)
+{
+    static const char group[] = "sys/fs/cgroup/init.scope/cgroup.procs";
+    Pressure p = {.root_fd = root.fd};
+    char text[100];
+    uint64_t sum;
+
+    put("proc/1/comm", "systemd\n");
+    put("proc/80/comm", "headstart-repla\n");
+    for (unsigned step = 0; step < 3; step++) {
+        snprintf(text, sizeof(text), "   8       0 sda 1 2 %u 4 5 6 7 8 0 %u 11\n", 8 + step * 32,
+                 step * 100);
+        put("proc/diskstats", text);
+        put(group, step < 2 ? "1\n80\n" : "1\n");
+        put_bytes("proc/1/io", step * 1000000);
+        put_bytes("proc/80/io", step * 4096);
+        assert_int_equal(pressure_read(&p, &sum), 0);
+        assert_int_equal(sum, step == 0 ? 0 : step == 1 ? 75000 : 175000);
+    }
+    unlinkat(root.fd, group, 0);
+}
+
 static void pressure(void **state)
 {
     static const char own[] =
@@ -203,9 +257,14 @@ static void processors(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-            cmocka_unit_test(nothing),           cmocka_unit_test(disks),
-            cmocka_unit_test(disks_of_our_own),  cmocka_unit_test(disks_of_all),
-            cmocka_unit_test(pressure_of_users), cmocka_unit_test(pressure),
+            cmocka_unit_test(nothing),
+            cmocka_unit_test(disks),
+            cmocka_unit_test(disks_of_our_own),
+            cmocka_unit_test(disks_of_all),
+            cmocka_unit_test(disks_of_early_replay),
+            cmocka_unit_test(pressure_of_users),
+            cmocka_unit_test(pressure_of_early_replay),
+            cmocka_unit_test(pressure),
             cmocka_unit_test(processors),
     };
 
