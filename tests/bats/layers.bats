@@ -628,7 +628,7 @@ old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\
     local verb
     {
         cat docs/man/headstart.8 docs/man/headstart.conf.5 docs/glossary.md data/headstart.conf
-        grep -v '^decayed sums. Version 1 had' docs/formats.md
+        grep -v '^Version 1 had other names' docs/formats.md
         for verb in '' $(verbs); do
             [[ $verb == evaluate ]] || "$HEADSTART" $verb --help
         done
