@@ -665,25 +665,27 @@ in_boot_pack() {
 
 @test "plan: replayed boots do not hide that an upgrade has moved inodes" {
     need_command debugfs dumpe2fs
-    local n now upgraded=/usr/lib/upgraded
+    local n at=() upgraded=/usr/lib/upgraded
     files /usr/lib/systemd
     # Until now metadata was observed. Replay observed none since.
-    now=$(date +%s%6N)
+    at[1]=$(date +%s%6N)
     sleep 0.1 # the times of files are those of the kernel's last tick
     for ((n = 0; n < 40; n++)); do echo >"$HS_MNT/usr/lib/$n"; done # another block of inodes
     echo >"$HS_MNT$upgraded"
     sync -f "$HS_MNT"
-    recorded 1 boot ".start_realtime_usec = $now"' | .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' \
+    sleep 0.1
+    at[2]=$(date +%s%6N) at[3]=$((at[2] + 1)) # a date after now would not count
+    recorded 1 boot ".start_realtime_usec = ${at[1]}"' | .volumes[0].metadata_source = "cachestat" | .volumes[0].metadata = [0, 4096]' \
         /usr/lib/systemd
     for n in 2 3; do
-        recorded $n boot ".start_realtime_usec = $((now + n * 60000000))"' | .flags = ["replayed"] |
+        recorded $n boot ".start_realtime_usec = ${at[n]}"' | .flags = ["replayed"] |
             .volumes[0].metadata_source = "none" | .volumes[0].metadata = []' /usr/lib/systemd $upgraded
     done
     hs learn --quiet
     # history OUTCOME: the boots as headstartd remembers them
     history() {
         for n in 1 2 3; do
-            jq -nc --arg outcome "$1" --argjson n $n --argjson at $((now + (n - 1) * 120000000)) '{version: 1, stage: "boot", flags: [], usage: "none",
+            jq -nc --arg outcome "$1" --argjson n $n --argjson at "${at[n]}" '{version: 1, stage: "boot", flags: [], usage: "none",
                 boot_id: ("0000000000000000000000000000000" + ($n | tostring)), start_realtime_usec: $at, policy: "concurrent",
                 outcome: (if $n > 1 then $outcome else "" end)}'
         done >"$HS_STATE/history.jsonl"
