@@ -172,10 +172,11 @@ static int parse_options(Context *c, Planning *p, Request *q)
 static bool is_current(const Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
+    usec_t now = clock_now(CLOCK_REALTIME);
 
     return cli_state_open(c, false, &fd) >= 0 &&
-           packs_are_current(fd, config_changed_nsec(c->system_fd), c->root) &&
-           !idle_boot_has_expired(fd, clock_now(CLOCK_REALTIME));
+           packs_are_current(fd, config_changed_nsec(c->system_fd), now * NSEC_PER_USEC, c->root) &&
+           !idle_boot_has_expired(fd, now);
 }
 
 /* Makes the requested packs. If all packs are requested, removes the packs of users and

@@ -228,7 +228,7 @@ bool packs_exist(int state_fd)
     return false;
 }
 
-bool packs_are_current(int state_fd, uint64_t config_nsec, const char *root)
+bool packs_are_current(int state_fd, uint64_t config_nsec, uint64_t now_nsec, const char *root)
 {
     uint64_t planned = UINT64_MAX, newest;
     _cleanup_free_ char *shipped = NULL;
@@ -241,6 +241,9 @@ bool packs_are_current(int state_fd, uint64_t config_nsec, const char *root)
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         uint64_t at = state_pack_name(stage) ? changed_at(state_fd, state_pack_name(stage)) : 0;
 
+        /* A clock that was ahead dated the pack. What was learned since may be dated earlier. */
+        if (at > now_nsec)
+            return false;
         if (at > 0)
             planned = MIN(planned, at);
     }

@@ -77,5 +77,6 @@ bool packs_exist(int state_fd);
 
 /* Returns true if packs for everyone exist and none of them is older than the model, the model
  * below `root` that the distribution ships, and the last change of the configuration
- * (config_changed_nsec()). */
-bool packs_are_current(int state_fd, uint64_t config_nsec, const char *root);
+ * (config_changed_nsec()). Returns false if one of them is newer than `now_nsec` (wall clock),
+ * because its time then shows nothing. */
+bool packs_are_current(int state_fd, uint64_t config_nsec, uint64_t now_nsec, const char *root);

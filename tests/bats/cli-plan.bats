@@ -100,6 +100,19 @@ plan() {
     [[ $output == *"boot "* ]]
 }
 
+@test "plan --if-changed: packs that a clock ahead has dated do not prevent a plan" {
+    local first
+    learned
+    run -0 plan
+    first=$(stat -c %i "$HS_STATE/boot.pack")
+    touch -d 'next year' "$HS_STATE"/*.pack
+    touch "$HS_STATE/model.json"
+    run -0 plan --if-changed
+    [ "$(stat -c %i "$HS_STATE/boot.pack")" != "$first" ]
+    run -0 plan --if-changed
+    [ -z "$output" ]
+}
+
 @test "plan: a pack for each user, and one for any user" {
     learned
     local uid
