@@ -95,16 +95,41 @@ static void keep_quota(const RetainedFile *files, size_t n, Group g, uint64_t li
     }
 }
 
+/* Finds the time of the newest file that is older than `at`. Returns false if there is none. */
+static bool find_before(const RetainedFile *files, size_t n, usec_t at, usec_t *ret)
+{
+    const RetainedFile *best = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (files[i].modified < at && (!best || files[i].modified > best->modified))
+            best = &files[i];
+    if (best)
+        *ret = best->modified;
+    return best;
+}
+
+/* Adds up the times between files, from the newest file or `now` back to the oldest file. */
+static void keep_ages(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
+                      bool *remove)
+{
+    usec_t at = 0, before = 0, age = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        remove[i] = false;
+        at = MAX(at, files[i].modified);
+    }
+    for (at = MIN(at, now); find_before(files, n, at, &before); at = before) {
+        age += at - before > RETENTION_GAP_MAX ? RETENTION_GAP_ASSUMED : at - before;
+        for (size_t i = 0; i < n; i++)
+            if (files[i].modified == before)
+                remove[i] = age > quotas[files[i].kind].age;
+    }
+}
+
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove)
 {
-    usec_t newest = 0;
-
-    for (size_t i = 0; i < n; i++)
-        newest = MAX(newest, files[i].modified);
-    now = MIN(now, newest);
-    for (size_t i = 0; i < n; i++)
-        remove[i] = files[i].modified < now && now - files[i].modified > quotas[files[i].kind].age;
+    keep_ages(files, n, quotas, now, remove);
     for (Stage s = 0; s < _STAGE_MAX; s++)
         keep_quota(files, n, (Group){RETENTION_TRACE, s}, quotas[RETENTION_TRACE].count, false,
                    remove);

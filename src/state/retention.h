@@ -50,8 +50,20 @@ typedef struct RetentionQuota {
         [RETENTION_ASIDE] = {8, UINT64_C(16) << 20, 30 * 24 * USEC_PER_HOUR},   \
     }
 
+/* Between two files with successive times, at most this time can have passed. If there seems to be
+ * more, one of the times is taken to be wrong, and RETENTION_GAP_ASSUMED counts instead, which is
+ * also the step of the clock by which learned sums decay (chains/decay-clock.h).
+ *
+ * A machine that was off for three months or less thus keeps its files for as long as the times
+ * say. After a longer pause it keeps them for longer, because the pause cannot be told from a clock
+ * that is ahead. The quotas of count and bytes still hold. */
+#define RETENTION_GAP_MAX     (90 * 24 * USEC_PER_HOUR)
+#define RETENTION_GAP_ASSUMED (14 * 24 * USEC_PER_HOUR)
+
 /* Sets remove[i] to true if file i of the n files must be removed to keep the quotas, and to false
  * otherwise. The files are sorted, oldest first. Age is counted up to `now` or to the newest file,
- * whichever is earlier. A clock that is ahead therefore makes no file look old. */
+ * whichever is earlier. A file that was stored while the clock was far ahead makes the others look
+ * at most RETENTION_GAP_ASSUMED older, and nothing older once the clock is right again. A clock
+ * that is ahead by at most RETENTION_GAP_MAX cannot be told from a pause. */
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove);

@@ -109,6 +109,7 @@ static void the_last_without_replay_stays(void **state)
     s = (Store){0};
     add(&s, RETENTION_TRACE, STAGE_BOOT, 1, 1, NOW - 102 * DAY);
     s.files[0].without_replay = true;
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 2, 1, NOW - 50 * DAY);
     traces(&s, 1, STAGE_BOOT, 1, 1);
     assert_int_equal(kept(&s, 1), 1);
 }
@@ -141,6 +142,10 @@ static void age_goes_by_the_newest_file(void **state)
     assert_int_equal(kept(&s, 4), 1);
     assert_int_equal(kept(&s, 6), 1);
 
+    /* The clock is still wrong: the last file is the newest, and the one before it stays. */
+    retention_choose(s.files, s.n, quotas, NOW + 1000 * DAY, s.remove);
+    assert_false(s.remove[4] || s.remove[5]);
+
     /* If the clock jumps a year ahead, no further file becomes too old. */
     s.n = 5;
     retention_choose(s.files, s.n, quotas, NOW + 365 * DAY, s.remove);
@@ -149,6 +154,38 @@ static void age_goes_by_the_newest_file(void **state)
     retention_choose(s.files, s.n, quotas, 0, s.remove);
     for (size_t i = 0; i < s.n; i++)
         assert_false(s.remove[i]);
+}
+
+/* The date is wrong by years in one boot of a machine that is used every day: no file looks older
+ * by more than RETENTION_GAP_ASSUMED. */
+static void one_wrong_date_ages_little(void **state)
+{
+    static const RetentionQuota large[_RETENTION_KIND_MAX] = {{N, N, 100 * DAY}, {N, N, DAY}};
+    Store s = {0};
+
+    for (size_t i = 0; i < 50; i++)
+        add(&s, RETENTION_TRACE, STAGE_BOOT, 1, 1, NOW - (98 - 2 * i) * DAY);
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 1, 1, NOW + 3000 * DAY);
+    retention_choose(s.files, s.n, large, NOW + 3000 * DAY, s.remove);
+    for (size_t i = 0; i < s.n; i++)
+        assert_int_equal(s.remove[i],
+                         i < 50 && (98 - 2 * i) * DAY + RETENTION_GAP_ASSUMED > 100 * DAY);
+}
+
+/* A machine that is off for months: up to RETENTION_GAP_MAX the pause counts in full. */
+static void a_pause_counts(void **state)
+{
+    const usec_t pauses[] = {60 * DAY, RETENTION_GAP_MAX, RETENTION_GAP_MAX + 1, 300 * DAY};
+
+    for (size_t i = 0; i < ELEMENTSOF(pauses); i++) {
+        Store s = {0};
+
+        add(&s, RETENTION_TRACE, STAGE_BOOT, 1, 1, NOW - pauses[i] - 41 * DAY);
+        add(&s, RETENTION_TRACE, STAGE_BOOT, 2, 1, NOW - pauses[i]);
+        add(&s, RETENTION_TRACE, STAGE_BOOT, 3, 1, NOW);
+        assert_int_equal(kept(&s, 1), pauses[i] > RETENTION_GAP_MAX);
+        assert_int_equal(kept(&s, 2), 1);
+    }
 }
 
 int main(void)
@@ -160,6 +197,8 @@ int main(void)
             cmocka_unit_test(the_last_without_replay_stays),
             cmocka_unit_test(what_is_set_aside_has_quotas_of_its_own),
             cmocka_unit_test(age_goes_by_the_newest_file),
+            cmocka_unit_test(one_wrong_date_ages_little),
+            cmocka_unit_test(a_pause_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
