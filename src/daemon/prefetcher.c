@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "daemon/prefetcher-model.h"
 #include "daemon/state-write.h"
+#include "session/decision-interval.h"
 #include "session/launch-thread.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
@@ -26,8 +27,6 @@
 #include <sys/inotify.h>
 
 #define DUMP_NAME "session.json"
-/* Minimum time between two decisions: several starts in a row lead to one. */
-#define DECISION_INTERVAL_MIN_USEC (250 * USEC_PER_MSEC)
 
 struct Prefetcher {
     PrefetcherOptions o;
@@ -43,6 +42,8 @@ struct Prefetcher {
     bool unrecorded;        /* prefetcher_end_recording() */
     bool ending;            /* prefetcher_end() */
     usec_t decided_at, saved_at;
+    usec_t decision_interval; /* the minimum time until the next decision … */
+    uint64_t n_starts;        /* … and the starts since `decided_at` */
 
     /* The model that this process last read from the disk or wrote to the disk. If the file differs
      * from this model, another program has written the file. */
@@ -272,6 +273,9 @@ static void decide(Prefetcher *p)
     EventTime t = event_time();
     int r;
 
+    p->decision_interval = decision_interval_next(p->decision_interval, t.at - p->decided_at,
+                                                  p->n_starts, p->config.cycle_usec);
+    p->n_starts = 0;
     p->decided_at = t.at;
     /* Summer time begins or ends, or the user travels. */
     cycle_set_utc_offset(p->cycle, clock_utc_offset_sec(t.realtime));
@@ -328,8 +332,10 @@ static void on_application(void *arg, const RecordedApplication *a)
                       });
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot learn from an application, ignoring: %m");
-    else if (r > 0)
-        schedule(p, MAX(t.at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
+    else if (r > 0) {
+        p->n_starts++;
+        schedule(p, MAX(t.at, p->decided_at + p->decision_interval), USEC_PER_MSEC);
+    }
 }
 
 /* Returns true if starts of applications are to be replayed. With LaunchReplay=auto executions are
