@@ -37,7 +37,8 @@ struct PrefetchThread {
     pthread_t thread;
     pthread_mutex_t lock; /* guards the members up to `refused`; never held during I/O */
     pthread_cond_t wake;
-    PrefetchJob *job; /* the next job, or NULL */
+    PrefetchJob *job;           /* the next job, or NULL */
+    const PrefetchJob *running; /* the present job, or NULL; the thread frees it */
     PrefetchReport report;
     PrefetchPaths refused;
     bool ended, left;       /* left: nobody waits for the thread, which frees this itself */
@@ -51,7 +52,7 @@ struct PrefetchThread {
     size_t n_root_devs;
     /* Used by the thread alone */
     PrefetchState state;
-    unsigned current; /* generation of the thread's job */
+    unsigned current; /* generation of the thread's job; written under `lock` */
     Pressure pressure;
     usec_t quiet_end; /* CLOCK_MONOTONIC; 0 while no job waits for a quiet disk */
 };
@@ -179,9 +180,9 @@ static uint64_t hung_device(PrefetchThread *t)
 
 /* Waits while others wait for the disk, because the reads of an application that has just started
  * must come first. The thread's own reads also count as pressure, so it measures before a pass and
- * not during one. If an application starts during a pass, a new job follows, which begins with
- * another measurement. A job that replaces a waiting job does not wait longer, because otherwise
- * frequent jobs would prevent every pass on a busy disk. */
+ * not during one. If an application starts during a pass and other requests follow from that, the
+ * new job begins with another measurement. A job that replaces a waiting job does not wait longer,
+ * because otherwise frequent jobs would prevent every pass on a busy disk. */
 static void wait_for_quiet(PrefetchThread *t)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);
@@ -239,6 +240,7 @@ static void *run_thread(void *arg)
         PrefetchJob *job = TAKE_PTR(t->job);
 
         t->current = atomic_load(&t->generation);
+        t->running = job;
         t->report.working = job != NULL;
         if (!job) {
             t->quiet_end = 0;
@@ -247,8 +249,9 @@ static void *run_thread(void *arg)
         }
         pthread_mutex_unlock(&t->lock);
         run_job(t, job);
-        prefetch_job_free(job);
         pthread_mutex_lock(&t->lock);
+        t->running = NULL;
+        prefetch_job_free(job);
     }
     t->ended = true;
     left = t->left;
@@ -335,6 +338,30 @@ static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, si
     return 0;
 }
 
+static bool are_equal_ranges(const RangeSet *a, const RangeSet *b)
+{
+    return a->n == b->n && (a->n == 0 || memcmp(a->ranges, b->ranges, a->n * sizeof(Range)) == 0);
+}
+
+static bool are_equal_jobs(const PrefetchJob *a, const PrefetchJob *b)
+{
+    if (!a || !b || a->n != b->n)
+        return a == b;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->files[i].kind != b->files[i].kind ||
+            strcmp(a->files[i].path, b->files[i].path) != 0 ||
+            !are_equal_ranges(&a->files[i].ranges, &b->files[i].ranges))
+            return false;
+    return true;
+}
+
+/* Returns the job that waits or, if none does, the one that is being executed and was not
+ * cancelled. Returns NULL if there is none. Called under `lock`. */
+static const PrefetchJob *present_job(const PrefetchThread *t)
+{
+    return t->job ? t->job : atomic_load(&t->generation) == t->current ? t->running : NULL;
+}
+
 int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n)
 {
     PrefetchJob *job = NULL;
@@ -343,10 +370,14 @@ int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, 
     if (r < 0)
         return r;
     pthread_mutex_lock(&t->lock);
-    prefetch_job_free(t->job);
-    t->job = job;
-    atomic_fetch_add(&t->generation, 1);
-    pthread_cond_signal(&t->wake);
+    if (job && are_equal_jobs(job, present_job(t)))
+        prefetch_job_free(job);
+    else {
+        prefetch_job_free(t->job);
+        t->job = job;
+        atomic_fetch_add(&t->generation, 1);
+        pthread_cond_signal(&t->wake);
+    }
     pthread_mutex_unlock(&t->lock);
     return 0;
 }

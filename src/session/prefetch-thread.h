@@ -74,7 +74,8 @@ PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
 /* Replaces the previous requests by copies of these. A pass that is under way ends, and another
- * begins. All requests of one file must share the pointer `path`. Returns 0 or -ENOMEM. */
+ * begins. If the previous requests were the same and are still being executed, their execution
+ * continues. All requests of one file must share the pointer `path`. Returns 0 or -ENOMEM. */
 int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n);
 
 void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests that the prefetch thread is replaced when a disk does not answer, and that it can be held.
- */
+/* Tests that the prefetch thread is replaced when a disk does not answer, that it can be held, and
+ * that repeated requests do not begin again. */
 
 #include "base/clock.h"
 #include "session/mount-dirs.h"
@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static struct {
     atomic_ulong ahead;     /* of the clock, in microseconds */
     atomic_uint n_hanging;  /* look-ups that wait */
     atomic_uint n_answered; /* other look-ups */
+    atomic_uint seen[100];  /* look-ups of /slow/NUMBER */
     uint64_t dev;           /* of the disk that hangs */
     int gate[2];
 } fake = {.dev = DISK};
@@ -92,9 +94,14 @@ uint64_t __wrap_mount_dirs_dev(const MountDirs *m, const char *path)
 
 int __wrap_mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)
 {
+    unsigned slow;
     char byte;
 
-    if (is_on_disk(m, path)) {
+    if (sscanf(path, "/slow/%u", &slow) == 1) {
+        assert_true(slow < ELEMENTSOF(fake.seen));
+        usleep(10000);
+        fake.seen[slow]++;
+    } else if (is_on_disk(m, path)) {
         fake.n_hanging++;
         (void)!read(fake.gate[0], &byte, 1);
     } else
@@ -206,12 +213,66 @@ static void a_held_thread_accesses_nothing(void **state)
     prefetch_thread_free(t);
 }
 
+static size_t count_seen(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ELEMENTSOF(fake.seen); i++)
+        n += fake.seen[i] > 0;
+    return n;
+}
+
+/* A program in a loop leads to the same requests every 250 ms, and looking all of them up takes a
+ * second. */
+static void the_same_requests_do_not_begin_again(void **state)
+{
+    PrefetchRequest slow[ELEMENTSOF(fake.seen)];
+    char paths[ELEMENTSOF(slow)][16];
+    PrefetchThread *t;
+
+    for (size_t i = 0; i < ELEMENTSOF(slow); i++) {
+        snprintf(paths[i], sizeof(paths[i]), "/slow/%zu", i);
+        slow[i] = (PrefetchRequest){.path = paths[i], .range = {0, 100}};
+    }
+    assert_int_equal(prefetch_thread_new("/", 0, &t), 0);
+    for (unsigned i = 0; i < 20 && count_seen() < ELEMENTSOF(slow); i++) {
+        assert_int_equal(prefetch_thread_request(t, slow, ELEMENTSOF(slow)), 0);
+        usleep(250000);
+    }
+    assert_int_equal(count_seen(), ELEMENTSOF(slow));
+
+    /* A job that was executed to its end is executed again. */
+    wait_until_idle(t);
+    fake.seen[0] = 0;
+    assert_int_equal(prefetch_thread_request(t, slow, 1), 0);
+    wait_for(&fake.seen[0], 1);
+    wait_until_idle(t);
+    assert_int_equal(prefetch_thread_request(t, slow, 1), 0);
+    wait_for(&fake.seen[0], 2);
+
+    /* Other requests replace those that are being executed, and a cancelled job can be repeated. */
+    wait_until_idle(t);
+    fake.seen[0] = fake.seen[99] = 0;
+    assert_int_equal(prefetch_thread_request(t, slow, ELEMENTSOF(slow)), 0);
+    wait_for(&fake.seen[0], 1);
+    assert_int_equal(prefetch_thread_request(t, NULL, 0), 0);
+    assert_int_equal(prefetch_thread_request(t, slow, ELEMENTSOF(slow)), 0);
+    wait_for(&fake.seen[0], 2);
+    slow[0].range.length = 200;
+    assert_int_equal(prefetch_thread_request(t, slow, 1), 0);
+    wait_for(&fake.seen[0], 3);
+    wait_until_idle(t);
+    assert_int_equal(fake.seen[99], 0);
+    prefetch_thread_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_disk_that_hangs_is_left_out),
             cmocka_unit_test(the_disk_of_the_root_is_awaited),
             cmocka_unit_test(a_held_thread_accesses_nothing),
+            cmocka_unit_test(the_same_requests_do_not_begin_again),
     };
 
     if (pipe(fake.gate) < 0)
