@@ -9,10 +9,11 @@
  *   the stages (stages-decide.h), makes and writes traces (recording-stage.h), and runs the session
  *   cycle (prefetcher.h). The end of a stage is the only time when it reads files that users
  *   opened, and it reads events meanwhile.
- * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
- *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
- *   the paths that it has refused, under one mutex that is never held during I/O. A thread that
- *   hangs is left behind, and another one continues without its disk.
+ * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. If the users of the
+ *   session change, this thread and the launch thread are replaced. It reads what the cycle
+ *   requests, at idle I/O priority. It shares with the main thread one job, its report and the
+ *   paths that it has refused, under one mutex that is never held during I/O. A thread that hangs
+ *   is left behind, and another one continues without its disk.
  * - The launch thread (session/launch-thread.h) lives from the first set that is to be replayed to
  *   the end of the session (prefetcher.c). It waits for executions and replays launch sets, each in
  *   threads of the executor (execute/executor.h). It shares with the main thread only its report,
@@ -129,6 +130,9 @@ static int on_change(void *arg, const StageChange *c)
     case STAGE_ENOUGH:
         recording_stage_finish(&d->recording, false, USEC_INFINITY);
         recorder_drop_interval(d->recorder);
+        return 0;
+    case STAGE_USERS:
+        recording_stage_change_users(&d->recording, c->uid, c->others);
         return 0;
     default:
         return change_stage(d, c);
@@ -306,7 +310,10 @@ static int set_up(Daemon *d)
 
 int main(int argc, char **argv)
 {
-    Daemon d = {.root_fd = -EBADF, .recording.stage = _STAGE_INVALID};
+    Daemon d = {
+            .root_fd = -EBADF,
+            .recording = {.stage = _STAGE_INVALID, .results = SESSION_RESULTS_EMPTY},
+    };
     int r;
 
     (void)call_filter_complete(); /* without it, the unit's own filter still applies */

@@ -25,6 +25,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 #define DUMP_NAME "session.json"
 
@@ -314,6 +315,18 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
     return 0;
 }
 
+/* Returns true if an earlier prefetcher of this session has learned from the start, and the process
+ * has ended. The recorder reports all runs of a recorded session to a new prefetcher. */
+static bool is_over(const Prefetcher *p, const RecordedApplication *a)
+{
+    char path[32];
+
+    if (!a->started || a->at_boottime >= p->o.known_boottime)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, a->pid);
+    return access(path, F_OK) < 0;
+}
+
 static void on_application(void *arg, const RecordedApplication *a)
 {
     Prefetcher *p = arg;
@@ -322,6 +335,8 @@ static void on_application(void *arg, const RecordedApplication *a)
     EventTime t = event_time();
     int r;
 
+    if (is_over(p, a))
+        return; /* the cycle ignores an exit without a start */
     /* The cycle's clock is CLOCK_MONOTONIC: in suspended time no application can start. */
     r = cycle_observe(p->cycle,
                       &(CycleEvent){
@@ -559,20 +574,6 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
     return 0;
 }
 
-unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid)
-{
-    PrefetchReport report;
-    LaunchReport launches;
-
-    if (!p)
-        return 0;
-    prefetch_thread_report(p->thread, &report);
-    launch_thread_report(p->launches, &launches);
-    return (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
-           (launch_report_has_control(&launches, uid) ? TRACE_CONTROL : 0) |
-           (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
-}
-
 void prefetcher_end_recording(Prefetcher *p)
 {
     if (!p)
@@ -581,19 +582,22 @@ void prefetcher_end_recording(Prefetcher *p)
     launch_thread_end_recording(p->launches);
 }
 
-usec_t prefetcher_launches_since(const Prefetcher *p)
+void prefetcher_take_results(Prefetcher *p, uint32_t uid, SessionResults *ret)
 {
-    return p ? p->launches_since : USEC_INFINITY;
-}
+    PrefetchReport report;
+    LaunchReport launches;
 
-void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret)
-{
-    launch_thread_log(p ? p->launches : NULL, ret);
-}
-
-void prefetcher_take_launch_uses(Prefetcher *p, LaunchUses *ret)
-{
-    launch_thread_take_uses(p ? p->launches : NULL, ret);
+    *ret = SESSION_RESULTS_EMPTY;
+    if (!p)
+        return;
+    prefetch_thread_report(p->thread, &report);
+    launch_thread_report(p->launches, &launches);
+    ret->flags = (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
+                 (launch_report_has_control(&launches, uid) ? TRACE_CONTROL : 0) |
+                 (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
+    ret->launches_since = p->launches_since;
+    launch_thread_log(p->launches, &ret->launch_log);
+    launch_thread_take_uses(p->launches, &ret->launch_uses);
 }
 
 Prefetcher *prefetcher_end(Prefetcher *p)

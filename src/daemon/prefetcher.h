@@ -7,15 +7,16 @@
  * again. SIGUSR2 makes the prefetcher write session.json to the runtime directory (without one, to
  * the state directory). Both signals must be blocked. */
 
+#include "daemon/session-results.h"
 #include "record/recorder.h"
-#include "session/launch-log.h"
-#include "session/launch-use.h"
 
 /* All strings are borrowed. */
 typedef struct PrefetcherOptions {
-    const char *root;    /* as the recorder's; the configuration lies below it, too */
-    const char *state;   /* directory of model.json */
-    const char *run_dir; /* may be NULL */
+    const char *root;      /* as the recorder's; the configuration lies below it, too */
+    const char *state;     /* directory of model.json */
+    const char *run_dir;   /* may be NULL */
+    usec_t known_boottime; /* CLOCK_BOOTTIME: an earlier prefetcher of this session has learned from
+                              what started before; 0: there was none */
 } PrefetcherOptions;
 
 typedef struct Prefetcher Prefetcher;
@@ -25,26 +26,14 @@ typedef struct Prefetcher Prefetcher;
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret);
 
-/* Returns the TraceFlags that the prefetcher adds to the session's trace, or 0 if p is NULL.
- * TRACE_REPLAYED: it has read something, so residency does not show what the session needed.
- * TRACE_CONTROL: the user of the trace (UID_INVALID: any user) has had a control start.
- * TRACE_FOLLOWED: it has learned from starts and exits. */
-unsigned prefetcher_trace_flags(const Prefetcher *p, uint32_t uid);
-
 /* The session is not recorded any more: no start is a control start from now on. NULL is allowed.
  */
 void prefetcher_end_recording(Prefetcher *p);
 
-/* Returns the time (CLOCK_REALTIME) from which the prefetcher replays starts of applications, or
- * USEC_INFINITY if it does not. */
-usec_t prefetcher_launches_since(const Prefetcher *p);
-
-/* Copies the ended replays of launch sets in this session to *ret. If p is NULL, there are none. */
-void prefetcher_launch_log(const Prefetcher *p, LaunchLog *ret);
-
-/* Moves the observations of control starts to *ret, which the caller frees with launch_uses_done().
- * If p is NULL, there are none. */
-void prefetcher_take_launch_uses(Prefetcher *p, LaunchUses *ret);
+/* Moves the results of this prefetcher so far to *ret, which the caller frees with
+ * session_results_done(). `uid`: the user of the trace; UID_INVALID: any user. If p is NULL, they
+ * are empty. */
+void prefetcher_take_results(Prefetcher *p, uint32_t uid, SessionResults *ret);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
  * NULL. */

@@ -94,8 +94,8 @@ static void complete_ended(const RecordingStage *s, EndedStage *e)
     e->system_fd = strcmp(s->arguments->root, "/") == 0 ? AT_FDCWD : s->root_fd;
     e->boot = stage_source_boot_times(s->stages);
     e->begin = s->begin;
-    e->launches_since = prefetcher_launches_since(s->prefetcher);
-    prefetcher_launch_log(s->prefetcher, &e->launch_log);
+    e->launches_since = s->results.launches_since;
+    e->launch_log = s->results.launch_log;
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
     e->exact = e->requested && s->rerecord.stages[e->trace->stage].exact;
 }
@@ -158,15 +158,25 @@ static int store_meanwhile(RecordingStage *s, Store *x)
     return r < 0 ? r : 0;
 }
 
-/* Adds to the trace what control starts of its session needed. Without it the trace is valid. */
-static void add_launch_rows(const RecordingStage *s, Trace *t)
+/* Adds what the present prefetcher has done to the results of the session. `uid`: the user of the
+ * trace. */
+static void collect_results(RecordingStage *s, uint32_t uid)
 {
-    LaunchUses uses;
+    SessionResults more;
+
+    prefetcher_take_results(s->prefetcher, uid, &more);
+    session_results_add(&s->results, &more);
+}
+
+/* Adds to the trace what the prefetchers of its session have done, and what control starts needed.
+ * Without the latter the trace is valid. */
+static void add_results(RecordingStage *s, Trace *t)
+{
     int r;
 
-    prefetcher_take_launch_uses(s->prefetcher, &uses);
-    r = launch_rows_add(&uses, t);
-    launch_uses_done(&uses);
+    collect_results(s, t->uid);
+    t->flags |= s->results.flags;
+    r = launch_rows_add(&s->results.launch_uses, t);
     if (r < 0)
         log_debug_errno(r, "headstartd: the trace lacks what control starts needed: %m");
 }
@@ -193,8 +203,7 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
         return r;
     }
     t = x->trace;
-    t->flags |= prefetcher_trace_flags(s->prefetcher, t->uid);
-    add_launch_rows(s, t);
+    add_results(s, t);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;
     if (t->stage == STAGE_LOGIN && s->automatic)
@@ -265,6 +274,8 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
             : suspended ? drop_suspended(s)
                         : write_trace(s, settled_ago);
 
+    s->recorded = false;
+    session_results_done(&s->results);
     prefetcher_end_recording(s->prefetcher);
     if (r == -ESRCH) /* nothing is being recorded */
         return;
@@ -332,13 +343,15 @@ static void expire_requests(RecordingStage *s)
 
 /* Starts the prefetcher of a session whose trace belongs to `uid`. If `others` are logged in, the
  * session cycle follows the applications of all users, and reads only files of root
- * (model/ownership.h). A failure is logged and has no other effect. */
-static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
+ * (model/ownership.h). `known_boottime` is that of PrefetcherOptions. A failure is logged and has
+ * no other effect. */
+static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others, usec_t known_boottime)
 {
     const PrefetcherOptions o = {
             .root = s->arguments->root,
             .state = s->arguments->state,
             .run_dir = s->arguments->run,
+            .known_boottime = known_boottime,
     };
 
     if (state_write_disk_hangs()) {
@@ -364,7 +377,7 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
     if (!is_selected(s->arguments, stage) || others_are_requested(s, stage, uid)) {
         recorder_drop_interval(s->recorder);
         if (stage == STAGE_SESSION && is_selected(s->arguments, stage)) {
-            start_prefetcher(s, uid, others);
+            start_prefetcher(s, uid, others, 0);
             prefetcher_end_recording(s->prefetcher);
         }
         return 0;
@@ -376,9 +389,27 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
     s->stage = stage;
+    s->uid = uid;
+    s->recorded = true;
+    s->results = SESSION_RESULTS_EMPTY;
     /* The counters of a boot are 0 when the kernel starts. */
     s->begin = stage == STAGE_BOOT ? (MachineCounters){0} : machine_counters_read(s->root_fd);
     if (stage == STAGE_SESSION)
-        start_prefetcher(s, uid, others);
+        start_prefetcher(s, uid, others, 0);
     return 0;
+}
+
+void recording_stage_change_users(RecordingStage *s, uint32_t uid, bool others)
+{
+    usec_t now;
+
+    if (!is_selected(s->arguments, STAGE_SESSION))
+        return;
+    if (s->recorded)
+        collect_results(s, s->uid);
+    now = s->prefetcher ? clock_now(CLOCK_BOOTTIME) : 0;
+    s->prefetcher = prefetcher_end(s->prefetcher);
+    start_prefetcher(s, uid, others, now);
+    if (!s->recorded)
+        prefetcher_end_recording(s->prefetcher);
 }

@@ -22,9 +22,12 @@ typedef struct RecordingStage {
     Stage stage;           /* the stage that is recorded; _STAGE_INVALID: none */
     bool automatic;        /* an automatic login */
     bool boot_suspended;   /* the boot was recorded, and the machine was suspended meanwhile */
+    bool recorded;         /* the recording of `stage` goes on, … */
+    uint32_t uid;          /* … and this is the user of its trace */
     MachineCounters begin; /* at the beginning of the stage */
     Prefetcher *prefetcher;
-    bool failed; /* a trace could not be made or written */
+    SessionResults results; /* of the earlier prefetchers of this session */
+    bool failed;            /* a trace could not be made or written */
 } RecordingStage;
 
 /* Begins a stage of that user (UID_INVALID: the user is not known, or there are several). The stage
@@ -44,6 +47,12 @@ void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* Ends the stage: calls recording_stage_finish() and ends the prefetcher. */
 void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago);
+
+/* Replaces the prefetcher of the session by one for its present users; the parameters are those of
+ * recording_stage_begin(). The old one saves what it has learned first. The recording continues,
+ * and its trace still belongs to the user with whom it began. A failure is logged and has no other
+ * effect. */
+void recording_stage_change_users(RecordingStage *s, uint32_t uid, bool others);
 
 /* Returns true if a login of this boot has ended, perhaps before headstartd was started. What such
  * a login has read is still in memory, also after a reboot of userspace. */

@@ -47,6 +47,7 @@ struct StageMachine {
     uint32_t uid;
     usec_t since;    /* when the stage began */
     bool enough;     /* the session's recording has ended */
+    uint32_t served; /* the only user of the session; UID_INVALID: there are several */
     usec_t finished; /* when the boot finished; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
     bool greeter; /* a greeter has run in this boot */
@@ -314,6 +315,26 @@ static const LoginSession *find_login(const StageMachine *m, uint32_t uid)
     return best;
 }
 
+/* Returns true for a login of a further user in the session of one, if it does not count yet: a
+ * program that logs in for a second every minute must not change the session each time. */
+static bool is_too_young(const StageMachine *m, const LoginSession *s)
+{
+    return m->served != UID_INVALID && s->uid != m->served &&
+           m->clock - s->began <= m->p.users_usec;
+}
+
+/* Returns the only user of the session, or UID_INVALID if there are several. */
+static uint32_t only_user(const StageMachine *m)
+{
+    const LoginSession *best = find_login(m, m->served);
+
+    for (const LoginSession *s = m->sessions; s && best; s = s->hh.next)
+        if (is_login(m, s) && s->uid != best->uid &&
+            (best->uid != m->served || !is_too_young(m, s)))
+            return UID_INVALID;
+    return best ? best->uid : UID_INVALID;
+}
+
 /* Begins the session of `uid` or, if that user is no longer logged in, of the user who logged in
  * last. Pauses if no user is logged in. */
 static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
@@ -326,6 +347,9 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
     }
     leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == UID_INVALID ? uid : best->uid, drop, ret);
     ret->others = others_are_logged_in(m, best->uid);
+    /* That one user of a shared login is left is decided later, because the recording belongs to no
+     * single user. */
+    m->served = ret->others ? UID_INVALID : ret->uid;
 }
 
 static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
@@ -492,6 +516,18 @@ static void check_login(StageMachine *m, StageDecision *ret)
     }
 }
 
+static void change_users(StageMachine *m, StageDecision *ret)
+{
+    m->served = only_user(m);
+    *ret = (StageDecision){
+            .action = STAGE_ACTION_USERS,
+            .stage = STAGE_SESSION,
+            .uid = m->served == UID_INVALID ? m->uid : m->served,
+            .others = m->served == UID_INVALID,
+            .settled_ago = USEC_INFINITY,
+    };
+}
+
 static void check_session(StageMachine *m, StageDecision *ret)
 {
     bool there = false;
@@ -500,6 +536,8 @@ static void check_session(StageMachine *m, StageDecision *ret)
         there = is_login(m, s) && (s->uid == m->uid || m->uid == UID_INVALID);
     if (!there)
         begin_session(m, m->uid, false, ret);
+    else if (m->served != only_user(m))
+        change_users(m, ret);
     else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
         m->enough = true;
         *ret = (StageDecision){
@@ -634,12 +672,24 @@ static usec_t time_left(usec_t clock, usec_t since, usec_t span)
     return span > clock - since ? span - (clock - since) + 1 : 1;
 }
 
+/* Returns the time until other users of the session may have to be decided. */
+static usec_t users_due(const StageMachine *m)
+{
+    usec_t due = m->served == only_user(m) ? USEC_INFINITY : 1;
+
+    for (const LoginSession *s = m->sessions; s; s = s->hh.next)
+        if (is_login(m, s) && is_too_young(m, s))
+            due = MIN(due, time_left(m->clock, s->began, m->p.users_usec));
+    return due;
+}
+
 /* Samples lie on full half seconds of the clock, so the time from the beginning of a login to its
  * first sample differs from login to login. With a fixed time, all logins of nearly equal length
  * would have the same error. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
 {
     const LoginSession *login;
+    usec_t enough;
 
     *ret_sample = m->measuring != USEC_INFINITY;
     if (*ret_sample)
@@ -653,7 +703,8 @@ usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
     case STAGE_LOGIN:
         return time_left(m->clock, m->since, m->p.settle_max_usec);
     case STAGE_SESSION:
-        return m->enough ? USEC_INFINITY : time_left(m->clock, m->since, m->p.session_max_usec);
+        enough = m->enough ? USEC_INFINITY : time_left(m->clock, m->since, m->p.session_max_usec);
+        return MIN(enough, users_due(m));
     default:
         login = find_login(m, UID_INVALID); /* as in check_pause() */
         return login ? time_left(m->clock, login->began, m->p.settle_max_usec) : USEC_INFINITY;

@@ -18,7 +18,11 @@
  * On a machine with a display manager a login session counts as a login if it is graphical, or if
  * it has a seat and is not on a console. On other machines logins on a console and by ssh count,
  * too. One stage is recorded at a time. If a user logs in while another user's login is being
- * recorded, the recording covers both, and its trace belongs to no single user. */
+ * recorded, the recording covers both, and its trace belongs to no single user.
+ *
+ * During a session further users log in without a login that is recorded, and users leave. The
+ * session then continues with the users who are there. If it has one user, a further one counts
+ * after `users_usec`, so that nobody disturbs the session of another user by logging in and out. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -34,6 +38,7 @@ typedef struct StageParameters {
     usec_t session_max_usec;   /* the recorded part of a session */
     usec_t late_max_usec;      /* a login that began longer ago is not recorded */
     usec_t sample_usec;        /* time between two samples while a stage may settle */
+    usec_t users_usec;         /* a further user of a session counts after this time */
     unsigned pressure_percent; /* quiet: tasks waited for I/O at most this share of the time, … */
     unsigned starts_per_sec;   /* … at most this many applications started, … */
     unsigned busy_percent; /* … and, in a login, the busy time of all processors was at most this
@@ -50,6 +55,7 @@ typedef struct StageParameters {
             .session_max_usec = 1800 * USEC_PER_SEC, \
             .late_max_usec = 10 * USEC_PER_SEC,      \
             .sample_usec = 500 * USEC_PER_MSEC,      \
+            .users_usec = 60 * USEC_PER_SEC,         \
             .pressure_percent = 10,                  \
             .starts_per_sec = 4,                     \
             .busy_percent = 50,                      \
@@ -118,14 +124,15 @@ typedef enum StageAction {
     STAGE_ACTION_PAUSE,  /* what is being recorded ends, nothing begins yet */
     STAGE_ACTION_SHARE,  /* the login that is being recorded has several users now */
     STAGE_ACTION_ENOUGH, /* the session continues, but its recording ends */
+    STAGE_ACTION_USERS,  /* the session and its recording continue, but other users are logged in */
 } StageAction;
 
 typedef struct StageDecision {
     StageAction action;
     Stage stage;
-    uint32_t uid;
+    uint32_t uid;       /* USERS: the only user who is logged in, or the session's if `others` */
     bool drop;          /* the stage that ends was cut short and gets no trace */
-    bool others;        /* a session begins, and further users are logged in */
+    bool others;        /* BEGIN of a session, USERS: further users are logged in */
     bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete: since then it has been
                            quiet, or the default target was reached then; USEC_INFINITY: it ended

@@ -93,6 +93,9 @@ static int pass_on(SystemSource *s, const StageDecision *d)
     case STAGE_ACTION_ENOUGH:
         c.next = STAGE_ENOUGH;
         break;
+    case STAGE_ACTION_USERS:
+        c.next = STAGE_USERS;
+        break;
     }
     return s->callbacks.on_change(s->callbacks.arg, &c);
 }

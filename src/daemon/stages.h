@@ -17,13 +17,15 @@
 #define STAGE_PAUSE  ((Stage)_STAGE_MAX)       /* no stage begins yet */
 #define STAGE_SHARED ((Stage)(_STAGE_MAX + 1)) /* the stage continues, but has several users */
 #define STAGE_ENOUGH ((Stage)(_STAGE_MAX + 2)) /* the stage continues, but its recording ends */
+#define STAGE_USERS  ((Stage)(_STAGE_MAX + 3)) /* the session continues with other users */
 
 typedef struct StageChange {
     Stage next;   /* the stage that begins, or one of the above; _STAGE_INVALID: there is no further
                      stage */
-    uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known */
+    uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known.
+                     STAGE_USERS: the only user, if there are no others */
     bool drop;    /* the stage that ends was cut short: it gets no trace */
-    bool others;  /* a session begins, and users other than `uid` are logged in, too */
+    bool others;  /* a session begins or has changed, and users other than `uid` are logged in */
     bool automatic;     /* an automatic login begins: no greeter has run */
     usec_t settled_ago; /* how long ago the stage that ends was complete; USEC_INFINITY: not known,
                            or it ended before it was complete */

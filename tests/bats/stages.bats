@@ -573,8 +573,50 @@ session_of() {
     [ "$(awk '{ print $1 "x" $2 }' "$HS_TMP/uids" | tr '\n' ' ')" = "1x1001 2x1000 " ]
 }
 
+# learned_something UID: checks that the session cycle works for that user, and has learned.
 learned_something() {
-    session_of 1000 && jq -e '.n_learned >= 1' "$HS_RUN/session.json" >/dev/null
+    session_of "$1" && jq -e '.n_learned >= 1' "$HS_RUN/session.json" >/dev/null
+}
+
+@test "the first user leaves: the session cycle goes on for the second one alone" {
+    hs_programs cat
+    echo x >"$HS_MNT/data/file"
+    mkdir -p "$HS_MNT/etc/headstart"
+    printf '[Session]\nMinSize=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake new 2 1001 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    fake state 2 active
+    now_says "Recording session, waiting for the end of the session" 20
+    chroot --userspec=1001:1001 "$HS_MNT" /bin/cat /data/file
+    hs_wait 10 learned_something -1
+    fake gone 1
+    hs_wait 10 session_of 1001
+    sleep 1 # the recorder reports the runs of the session after three batches
+    # What the session has learned before was saved.
+    [ -s "$HS_STATE/model.json" ]
+    last_is "Recording session, waiting for the end of the session"
+    [ "$(traces session)" -eq 1 ]
+    fake gone 2
+    now_says "Waiting for a login"
+    recorder_stop
+    # It does not learn from the ended start again, although the recorder still knows of it.
+    grep "headstartd: session cycle:" "$HS_TMP/recorder.log" | tail -n 2 >"$HS_TMP/cycles"
+    run ! grep -q "session cycle: 0 starts" <(head -n 1 "$HS_TMP/cycles")
+    grep -q "session cycle: 0 starts" <(tail -n 1 "$HS_TMP/cycles")
+    # The session of user 1001 has one trace, with the flags of both parts.
+    [ "$(traces session)" -eq 2 ]
+    for t in "$HS_STATE"/traces/*-session*.json; do
+        "$HEADSTART" show --json=short "$t"
+    done | jq -s -e 'map(select(.uid == 1001)) | length == 1 and (.[0].flags | index("followed"))'
 }
 
 @test "a state directory that hangs at the end of a session does not keep the next login from being recorded" {
@@ -598,7 +640,7 @@ learned_something() {
     fake state 1 active
     now_says "Recording session, waiting for the end of the session" 20
     chroot --userspec=1000:1000 "$HS_MNT" /bin/cat /data/file
-    hs_wait 10 learned_something
+    hs_wait 10 learned_something 1000
     fsfreeze --freeze "$HS_STATE"
     # shellcheck disable=SC2016 # evaluated later
     hs_defer eval '[ -n "$THAWED" ] || fsfreeze --unfreeze "$HS_STATE"'

@@ -53,6 +53,7 @@ typedef struct Line {
 #define BEGINS(s, u) .expect = STAGE_ACTION_BEGIN, .stage = (s), .stage_uid = (u)
 #define PAUSES       .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U
 #define SHARES       .expect = STAGE_ACTION_SHARE, .stage = _STAGE_INVALID, .stage_uid = U
+#define CHANGES(u)   .expect = STAGE_ACTION_USERS, .stage = STAGE_SESSION, .stage_uid = (u)
 #define SCREEN       .class = "user", .kind = "seat graphical"
 #define CONSOLE      .class = "user", .kind = "seat console"
 #define SSH          .class = "user", .kind = "remote console"
@@ -179,13 +180,37 @@ TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true}, {95, NOTHING},
      {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {300, NOTHING}, {500, GONE, "2", PAUSES})
 
+/* The first user leaves, and the session of the second goes on alone. */
+TEST(first_user_leaves, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)},
+     {90, IS_UP, "4", 1001, CONSOLE, BEGINS(STAGE_LOGIN, 1001)},
+     {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true}, {95, NOTHING},
+     {200, GONE, "2", CHANGES(1001)}, {300, NOTHING}, {500, GONE, "4", PAUSES})
+/* A further user changes the session after a minute. A login that began eleven seconds before it is
+ * known is not recorded. */
+TEST(users_come_and_go, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, IS_UP, "4", 1001, CONSOLE, .age = 11},
+     {128, NOTHING}, {130, NOTHING, CHANGES(1000), .others = true}, {131, NOTHING},
+     {132, GONE, "4", CHANGES(1000)}, {133, IS_UP, "5", 1001, CONSOLE, .age = 11}, {134, GONE, "5"},
+     {160, IS_UP, "6", 1002, CONSOLE, .age = 11}, {208, NOTHING}, {209, GONE, "6"}, {300, NOTHING},
+     {500, GONE, "2", PAUSES})
+/* Of a login that two users share, first one and then the other is left. */
+TEST(shared_users_leave, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {60.5, IS_UP, "4", 1001, CONSOLE, SHARES},
+     {64, QUIET, BEGINS(STAGE_SESSION, U), .others = true}, {95, NOTHING},
+     {200, GONE, "4", CHANGES(1000)}, {210, IS_UP, "5", 1001, CONSOLE, .age = 11}, {220, NOTHING},
+     {221, GONE, "2", CHANGES(1001)}, {300, NOTHING}, {500, GONE, "5", PAUSES})
+
 /* Two users log in at the same time, and the session stage belongs to both. It lasts until both
- * have left. */
+ * have left. The one who stays has it alone. */
 TEST(common_session, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {60.5, IS_UP, "4", 1001, CONSOLE, SHARES},
-     {64, QUIET, BEGINS(STAGE_SESSION, U), .others = true}, {95, NOTHING}, {200, GONE, "4"},
-     {300, NOTHING}, {500, GONE, "2", PAUSES})
+     {64, QUIET, BEGINS(STAGE_SESSION, U), .others = true}, {95, NOTHING},
+     {200, GONE, "4", CHANGES(1000)}, {300, NOTHING}, {500, GONE, "2", PAUSES})
 
 /* The greeter is up and quiet while a job still delays the default target. */
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
@@ -291,7 +316,8 @@ TEST(two_seats, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, P
      {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {30.5, QUIET},
      {32, QUIET}, {32.5, OPENS, "2", 1001, SCREEN, SHARES}, {35, QUIET},
      {36, IS_UP, "2", 1001, SCREEN}, {36.5, QUIET}, {37, GONE, "1"},
-     {39.5, QUIET, BEGINS(STAGE_SESSION, U)}, {50, GONE, "2", PAUSES})
+     {39.5, QUIET, BEGINS(STAGE_SESSION, U)}, {39.6, NOTHING, CHANGES(1001)},
+     {50, GONE, "2", PAUSES})
 /* A second session of the same user, a user manager and cron cause no decision. */
 TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
@@ -587,6 +613,13 @@ static void wakes(void **state)
     feed(&t, &(Line){.what = IS_UP, "1", 1000, SCREEN, .age = 20}, 110, &d);
     assert_in_range(stage_machine_next(t.m, &sample), 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
     assert_false(sample);
+    /* Another user, whose login is not recorded, changes the session after a minute. */
+    feed(&t, &(Line){.what = IS_UP, "1", 1000, SCREEN, .age = 200}, 230, &d);
+    assert_int_equal(d.stage, STAGE_SESSION);
+    assert_true(stage_machine_next(t.m, &sample) > p.users_usec && !sample);
+    feed(&t, &(Line){.what = IS_UP, "2", 1001, SCREEN, .age = 20}, 250, &d);
+    assert_in_range(stage_machine_next(t.m, &sample), 40 * USEC_PER_SEC, 41 * USEC_PER_SEC);
+    assert_false(sample);
     stage_machine_free(t.m);
     assert_null(stage_machine_free(NULL));
 }
@@ -596,6 +629,9 @@ int main(void)
     static const struct CMUnitTest tests[] = {
             cmocka_unit_test(desktop),
             cmocka_unit_test(second_user),
+            cmocka_unit_test(first_user_leaves),
+            cmocka_unit_test(users_come_and_go),
+            cmocka_unit_test(shared_users_leave),
             cmocka_unit_test(common_session),
             cmocka_unit_test(hanging_job),
             cmocka_unit_test(never_quiet),
