@@ -80,23 +80,25 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     struct {
         struct nlmsghdr header;
         struct cn_msg message;
-        struct proc_event event;
-    } m = {0};
-    uint32_t *pids = (uint32_t *)&m.event.event_data;
-    uint16_t prefix[2] = {sizeof(m), (uint16_t)(fuzz_below(r, 8) | fuzz_below(r, 32) << 8)};
+    } head = {0};
+    struct proc_event event = {0}; /* it follows the head without padding */
+    uint32_t *pids = (uint32_t *)&event.event_data;
+    uint16_t prefix[2] = {sizeof(head) + sizeof(event),
+                          (uint16_t)(fuzz_below(r, 8) | fuzz_below(r, 32) << 8)};
 
-    if (fuzz_below(r, 3) == 0 || size + sizeof(m) + sizeof(prefix) > max_size)
+    if (fuzz_below(r, 3) == 0 || size + sizeof(prefix) + prefix[0] > max_size)
         return LLVMFuzzerMutate(data, size, max_size);
-    m.header.nlmsg_len = NLMSG_LENGTH(sizeof(m.message) + sizeof(m.event));
-    m.message.id.idx = CN_IDX_PROC;
-    m.message.len = sizeof(m.event);
-    m.event.what = kinds[fuzz_below(r, ELEMENTSOF(kinds))];
-    m.event.timestamp_ns = fuzz_number(r);
+    head.header.nlmsg_len = NLMSG_LENGTH(sizeof(head.message) + sizeof(event));
+    head.message.id.idx = CN_IDX_PROC;
+    head.message.len = sizeof(event);
+    event.what = kinds[fuzz_below(r, ELEMENTSOF(kinds))];
+    event.timestamp_ns = fuzz_number(r);
     for (size_t i = 0; i < 4; i++)
         pids[i] = (uint32_t)fuzz_below(r, 8);
     if (fuzz_below(r, 2) == 0) /* a process, not a thread */
         pids[1] = pids[0], pids[3] = pids[2];
     memcpy(data + size, prefix, sizeof(prefix));
-    memcpy(data + size + sizeof(prefix), &m, sizeof(m));
-    return size + sizeof(prefix) + sizeof(m);
+    memcpy(data + size + sizeof(prefix), &head, sizeof(head));
+    memcpy(data + size + sizeof(prefix) + sizeof(head), &event, sizeof(event));
+    return size + sizeof(prefix) + prefix[0];
 }
