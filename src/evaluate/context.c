@@ -20,15 +20,17 @@
  *
  * PCM predicts the children of the longest current context that has children. EPCM starts from the
  * longest context whose likeliest child has a likelihood above `partition_threshold`. It follows
- * the likeliest child while the likelihood of the whole run exceeds the threshold. With
- * `partition_jump` n > 0 a run that reaches a leaf continues in the partition that begins with its
- * last n symbols (the paper's section 6). */
+ * the likeliest child while the likelihood of the whole run exceeds the threshold, at most 2 *
+ * `partition_order` steps. With `partition_jump` n > 0 a run that reaches a leaf continues in the
+ * partition that begins with its last n symbols (the paper's section 6), at most JUMPING_STEPS_MAX
+ * steps: a run of files that are always read in one order has no other end. */
 
 #include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
-#define NO_NODE UINT16_MAX
+#define NO_NODE           UINT16_MAX
+#define JUMPING_STEPS_MAX 1024U
 
 typedef struct ContextNode {
     uint32_t symbol;
@@ -335,9 +337,10 @@ static int predict_run(const Context *c, const Instance *in, Guesses *guesses)
     const Partition *part = &c->partitions[in->partition];
     uint16_t node = in->node;
     double likelihood = 1;
+    unsigned n_steps = c->jump > 0 ? JUMPING_STEPS_MAX : 2 * c->order;
 
     memcpy(tail, c->history, n_tail * sizeof(*tail));
-    for (unsigned step = 0; step < 2 * c->order; step++) {
+    for (unsigned step = 0; step < n_steps; step++) {
         uint16_t child = likeliest_child(part, node);
         int r;
 

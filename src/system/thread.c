@@ -59,7 +59,7 @@ bool thread_join(pthread_t thread, usec_t timeout)
 void thread_set_io_class(IoClass class)
 {
     const long wanted =
-            (long)class << IOPRIO_CLASS_SHIFT | (class == IO_CLASS_BEST_EFFORT ? IOPRIO_LEVEL : 0);
+            (long)class << IOPRIO_CLASS_SHIFT | (class == IO_CLASS_IDLE ? 0 : IOPRIO_LEVEL);
     long now = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
 
     /* Units that set the priority do not allow ioprio_set(2). The class idle has no levels. */

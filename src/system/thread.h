@@ -11,6 +11,7 @@
 
 /* The numbers of ioprio_set(2). */
 typedef enum IoClass {
+    IO_CLASS_REALTIME = 1, /* only benchmarks; needs CAP_SYS_ADMIN or CAP_SYS_NICE */
     IO_CLASS_BEST_EFFORT = 2,
     IO_CLASS_IDLE = 3,
 } IoClass;

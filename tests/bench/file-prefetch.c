@@ -2,8 +2,15 @@
 
 /* file-prefetch PREDICTOR MINIMUM [JUMP]: predicts files while they are opened, and reads them
  * ahead, as the kernels of Kroeger and Long did (USENIX 2001). It links the predictors of
- * src/evaluate and the fanotify of src/observe. JUMP is the `partition_jump` of EPCM
- * (evaluate/predictor.h). Commands on standard input, one per line:
+ * src/evaluate and the fanotify of src/observe. MINIMUM is also the `partition_threshold` of EPCM,
+ * and JUMP is its `partition_jump` (evaluate/predictor.h).
+ *
+ * A predictor may name many files at once. They are read as headstart replays a pack on a disk that
+ * seeks: one thread opens all files that wait, in the order of their inodes, and then reads them in
+ * the order of their places. Its I/O class is real-time. Otherwise the scheduler lets the thread
+ * and the observed programs take turns, and each turn costs two seeks.
+ *
+ * Commands on standard input, one per line:
  *
  *     begin MOUNT    observes the filesystem; a run begins
  *     on, off        reads ahead what is predicted with a probability of at least MINIMUM, or only
@@ -17,6 +24,7 @@
 #include "base/clock.h"
 #include "evaluate/predictor.h"
 #include "observe/fanotify.h"
+#include "system/thread.h"
 #include "volume/extents.h"
 
 #include <err.h>
@@ -34,28 +42,38 @@
 #include <uthash.h>
 
 #define QUEUE_MAX   4096U /* requests that wait; further ones are dropped */
-#define THREADS     8     /* so that the disk can choose among several requests */
 #define EVENTS_SIZE 65536
 #define READ_MAX    (16U << 20) /* of one file */
+#define BUFFER_SIZE (1U << 20)
+
+typedef enum Step {
+    STEP_OPEN, /* reads the inode, and finds the place of the data */
+    STEP_READ,
+    _STEP_MAX,
+} Step;
 
 /* path below the mount -> its number */
 typedef struct File {
     UT_hash_handle hh;
     char *path;
     uint32_t item;
-    uint64_t place;         /* of its first byte on the device when it was last opened */
-    bool requested, opened; /* in this run */
+    uint64_t places[_STEP_MAX]; /* the number of its inode; the device offset of its first byte */
+    bool requested, opened;     /* in this run */
 } File;
+
+/* The requests that wait for a step */
+typedef struct Waiting {
+    uint32_t items[QUEUE_MAX];
+    size_t n;
+    uint64_t place; /* of the last one that was taken */
+} Waiting;
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t filled;
-    uint32_t items[QUEUE_MAX];
-    size_t n;
-    uint64_t place;    /* of the last file that was taken */
-    int root_fd;       /* -EBADF between runs */
-    unsigned n_active; /* threads that use root_fd */
-    pthread_cond_t idle;
+    pthread_cond_t filled, idle;
+    Waiting waiting[_STEP_MAX];
+    int root_fd; /* -EBADF between runs */
+    bool active; /* the thread uses root_fd */
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER,
            .filled = PTHREAD_COND_INITIALIZER,
            .idle = PTHREAD_COND_INITIALIZER,
@@ -90,60 +108,93 @@ static File *intern(const char *path)
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
 
-static void read_ahead(int root_fd, const char *path)
+static uint64_t data_place(int fd)
 {
-    _cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
-    struct stat st;
+    static _Thread_local ExtentList extents;
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        (void)posix_fadvise(fd, 0, MIN(st.st_size, (off_t)READ_MAX), POSIX_FADV_WILLNEED);
+    return extents_read(fd, 1, &extents) >= 0 && extents.n > 0 ? extents.extents[0].physical : 0;
 }
 
-/* Takes the next request. Requests are served in the order of the device, upwards and then from the
- * beginning again, because a predictor may name many files at once. */
-static File *take_request(void)
+/* Executes one step for a file. Returns the place of its data, or 0 if it is not known. */
+static uint64_t visit(int root_fd, const char *path, Step step)
 {
+    static char buffer[BUFFER_SIZE];
+    _cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
+    struct stat st;
+    ssize_t n;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    if (step == STEP_OPEN)
+        return data_place(fd);
+    for (uint64_t sum = 0; sum < READ_MAX && (n = read(fd, buffer, sizeof(buffer))) > 0;)
+        sum += (uint64_t)n;
+    return 0;
+}
+
+/* Takes the next request: the order is upwards on the device, and then from the beginning again. */
+static File *take_request(Step step)
+{
+    Waiting *w = &queue.waiting[step];
     size_t best = 0;
     File *f;
 
-    for (size_t i = 1; i < queue.n; i++)
-        if (files[queue.items[i]]->place - queue.place <
-            files[queue.items[best]]->place - queue.place)
+    for (size_t i = 1; i < w->n; i++)
+        if (files[w->items[i]]->places[step] - w->place <
+            files[w->items[best]]->places[step] - w->place)
             best = i;
-    f = files[queue.items[best]];
-    queue.items[best] = queue.items[--queue.n];
-    queue.place = f->place;
+    f = files[w->items[best]];
+    w->items[best] = w->items[--w->n];
+    w->place = f->places[step];
     return f;
+}
+
+static void add_request(File *f, Step step)
+{
+    Waiting *w = &queue.waiting[step];
+
+    w->items[w->n++] = f->item;
+}
+
+static size_t n_waiting(void)
+{
+    return queue.waiting[STEP_OPEN].n + queue.waiting[STEP_READ].n;
 }
 
 static void *reader(void *arg)
 {
+    thread_set_io_class(IO_CLASS_REALTIME);
     pthread_mutex_lock(&queue.mutex);
     for (;;) {
-        const char *path;
-        int root_fd;
+        Step step;
+        uint64_t place;
+        File *f;
 
-        while (queue.n == 0)
+        while (n_waiting() == 0)
             pthread_cond_wait(&queue.filled, &queue.mutex);
-        path = take_request()->path;
-        root_fd = queue.root_fd;
-        queue.n_active++;
+        step = queue.waiting[STEP_OPEN].n > 0 ? STEP_OPEN : STEP_READ;
+        f = take_request(step);
+        queue.active = true;
         pthread_mutex_unlock(&queue.mutex);
-        read_ahead(root_fd, path);
+        place = visit(queue.root_fd, f->path, step);
         pthread_mutex_lock(&queue.mutex);
-        if (--queue.n_active == 0)
-            pthread_cond_signal(&queue.idle);
+        queue.active = false;
+        if (step == STEP_OPEN && queue.root_fd >= 0) {
+            f->places[STEP_READ] = place;
+            add_request(f, STEP_READ);
+        }
+        pthread_cond_signal(&queue.idle);
     }
     return arg;
 }
 
 static void request(File *f)
 {
-    if (f->requested || f->opened || queue.n == QUEUE_MAX)
+    if (f->requested || f->opened || n_waiting() + queue.active >= QUEUE_MAX)
         return;
     f->requested = true;
     n_requests++;
-    queue.items[queue.n++] = f->item;
+    add_request(f, STEP_OPEN);
     pthread_cond_signal(&queue.filled);
 }
 
@@ -158,13 +209,6 @@ static void predict(usec_t now)
     guesses_sort(&guesses);
     for (size_t i = 0; i < guesses.n && guesses.guesses[i].probability >= minimum; i++)
         request(files[guesses.guesses[i].item]);
-}
-
-static uint64_t place_of(int fd)
-{
-    static ExtentList extents;
-
-    return extents_read(fd, 1, &extents) >= 0 && extents.n > 0 ? extents.extents[0].physical : 0;
 }
 
 static void on_open(int fd)
@@ -189,7 +233,7 @@ static void on_open(int fd)
     if (f->requested && !f->opened)
         n_used++;
     f->opened = true;
-    f->place = place_of(fd);
+    f->places[STEP_OPEN] = st.st_ino;
     if (predictor_observe(predictor, &(PredictorEvent){.at = now,
                                                        .user = UID_INVALID,
                                                        .item = f->item,
@@ -244,9 +288,11 @@ static void end(void)
 {
     drain();
     pthread_mutex_lock(&queue.mutex);
-    queue.n = 0;
-    while (queue.n_active > 0)
+    for (Step step = 0; step < _STEP_MAX; step++)
+        queue.waiting[step].n = 0;
+    while (queue.active)
         pthread_cond_wait(&queue.idle, &queue.mutex);
+    queue.waiting[STEP_READ].n = 0;
     close(queue.root_fd);
     queue.root_fd = -EBADF;
     pthread_mutex_unlock(&queue.mutex);
@@ -276,6 +322,7 @@ int main(int argc, char **argv)
 {
     PredictorParameters parameters;
     char line[PATH_MAX + 16];
+    pthread_t thread;
 
     if (argc < 3 || argc > 4 || sscanf(argv[2], "%lf", &minimum) != 1 || minimum <= 0)
         errx(2, "needs PREDICTOR MINIMUM [JUMP]");
@@ -283,15 +330,13 @@ int main(int argc, char **argv)
         errx(2, "%s: no such predictor", argv[1]);
     if (argc == 4 && sscanf(argv[3], "%u", &parameters.partition_jump) != 1)
         errx(2, "%s: not a number", argv[3]);
+    if (strcmp(argv[1], "epcm") == 0)
+        parameters.partition_threshold = minimum;
     if (predictor_new(argv[1], &parameters, 1, &predictor) < 0)
         errx(2, "%s: cannot be made with these parameters", argv[1]);
     setvbuf(stdin, NULL, _IONBF, 0); /* poll() must see what was not read yet */
-    for (size_t i = 0; i < THREADS; i++) {
-        pthread_t thread;
-
-        if (pthread_create(&thread, NULL, reader, NULL) != 0)
-            errx(EXIT_FAILURE, "cannot start a thread");
-    }
+    if (pthread_create(&thread, NULL, reader, NULL) != 0)
+        errx(EXIT_FAILURE, "cannot start a thread");
     for (;;) {
         struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {group_fd, POLLIN, 0}};
 

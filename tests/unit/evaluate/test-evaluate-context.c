@@ -280,6 +280,26 @@ static void test_jump(void **state)
     assert_string_equal(guessed(with), "BCD");
 }
 
+/* A run that jumps is longer than any pattern, and ends although it never leaves what is known. */
+static void test_long_jump(void **state)
+{
+    _cleanup_guesses_ Guesses guesses = {0};
+    PredictorParameters par = defaults("epcm");
+    _cleanup_predictor_ Predictor *p = NULL;
+
+    par.partition_jump = 1;
+    p = make_predictor("epcm", &par);
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t item = 0; item < 300; item++)
+            assert_int_equal(predictor_observe(p, &(PredictorEvent){.at = USEC_PER_SEC,
+                                                                    .user = UID_INVALID,
+                                                                    .item = item,
+                                                                    .kind = PREDICTOR_ACCESS}),
+                             0);
+    assert_int_equal(predictor_predict(p, USEC_PER_SEC, USEC_INFINITY, &guesses), 0);
+    assert_int_equal(guesses.n, 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,7 +307,7 @@ int main(void)
             cmocka_unit_test(test_ignored),    cmocka_unit_test(test_bounded),
             cmocka_unit_test(test_informs),    cmocka_unit_test(test_growth),
             cmocka_unit_test(test_order),      cmocka_unit_test(test_threshold),
-            cmocka_unit_test(test_jump),
+            cmocka_unit_test(test_jump),       cmocka_unit_test(test_long_jump),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
