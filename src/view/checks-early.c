@@ -3,6 +3,7 @@
 #include "view/checks.h"
 
 #include "base/rooted.h"
+#include "boot/early-delay.h"
 #include "state/idle-boot.h"
 #include "state/state.h"
 #include "system/kernel.h"
@@ -131,18 +132,30 @@ static void explain_idle(Checks *checks, const Context *c, const char *why)
                old ? "; the initrd is older than headstart" : "");
 }
 
+/* Returns true if headstart-init has started something in this boot. It then writes
+ * EARLY_DELAY_FILE. If the disk was so slow that it did not wait for its child process, only the
+ * marker of the replay exists. A marker alone is no sufficient test: a replay removes it if a
+ * filesystem of the pack is not mounted in the initrd, and the systemd of an initrd may end a
+ * replay before it creates the marker. */
+static bool has_started_early(const Context *c)
+{
+    struct stat st;
+
+    return get_status(c, HEADSTART_RUN_DIR "/" EARLY_DELAY_FILE, &st) ||
+           get_status(c, HEADSTART_RUN_DIR "/replay-boot.early", &st);
+}
+
 void checks_add_early(Checks *checks, const Context *c, int state_fd)
 {
     struct stat st;
 
-    /* Either headstart-init or the headstart-replay that it has started creates this file. */
-    if (get_status(c, HEADSTART_RUN_DIR "/replay-boot.early", &st))
-        checks_add(checks, "early", CHECK_OK, NULL, NULL,
-                   "recording and replay begin before the system manager");
-    else if (get_status(c, HEADSTART_RUN_DIR "/record-boot.early", &st))
+    if (get_status(c, HEADSTART_RUN_DIR "/record-boot.early", &st))
         checks_add(checks, "early", CHECK_OK, NULL, NULL,
                    "recording began before the system manager, and this boot was not replayed, "
                    "because it is recorded again");
+    else if (has_started_early(c))
+        checks_add(checks, "early", CHECK_OK, NULL, NULL,
+                   "recording and replay begin before the system manager");
     else if (kernel_command_line_has(c->system_fd, "headstart=0") || checks_is_disabled(c))
         explain_idle(checks, c, "nothing starts early, because headstart is off");
     else if (state_fd >= 0 && fstatat(state_fd, STATE_IDLE_BOOT, &st, 0) == 0)

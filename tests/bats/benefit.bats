@@ -653,6 +653,7 @@ planned() {
     mkdir -p "$root/run/headstart"
     : >"$root/run/headstart/record-boot.early"
     early "this boot was not replayed, because it is recorded again" ok
+    rm "$root/run/headstart/record-boot.early"
     : >"$root/run/headstart/replay-boot.early"
     early "begin before the system manager" ok
     rm "$HS_STATE/boot.pack"

@@ -515,11 +515,12 @@ for _ in range(3):
     printf '%s\n' "$HS_MNT/data" "$HS_TMP/other/file" |
         "$mkpack" --policy=gate "$HS_TMP/pack" "$HS_MNT" "$HS_TMP/other"
     cp "$HS_TMP/pack" "$HS_MNT/var/lib/headstart/boot.pack"
-    rm "$HS_RUN/replay-boot.json"
+    rm "$HS_RUN/replay-boot.json" "$HS_RUN/early-usec"
     init
     hs_wait 20 jq -e '.outcome == "done"' "$HS_RUN/replay-boot.json"
     jq -e '.files == 1 and .skipped == {unmounted: 1}' "$HS_RUN/replay-boot.json"
     [ ! -e "$HS_RUN/replay-boot.early" ]
+    [ -s "$HS_RUN/early-usec" ] # shows doctor that headstart-init has started the replay
     logged 0
 
     # A pack that is unusable now stays unusable, so the marker keeps the unit from a second try.
