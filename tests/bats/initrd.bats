@@ -352,6 +352,28 @@ mkinitcpio -P
 END
 }
 
+@test "a rebuild with mkinitcpio and dracut leaves the images to mkinitcpio if it has a preset" {
+    local root=$HS_TMP/root argument
+    rebuilding # makes the directories
+    with_images boot/initramfs-linux.img
+    echo linux >"$root/lib/modules/6.12.3/pkgbase"
+    stub_command mkinitcpio 'exit 0'
+    # Without a preset, mkinitcpio builds nothing.
+    mkdir "$root/etc/mkinitcpio.d"
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-linux.img"
+    : >"$root/etc/mkinitcpio.d/linux.preset"
+    for argument in "" --all 6.12.3; do
+        rebuilding ${argument:+"$argument"}
+        [ -z "$output" ]
+        was_done <<<"mkinitcpio -P"
+    done
+    # A preset may remain after mkinitcpio was removed.
+    rm "$HS_TMP/bin/mkinitcpio"
+    rebuilding
+    was_done <<<"dracut --quiet --force --kver 6.12.3 $root/boot/initramfs-linux.img"
+}
+
 # package FUNCTION: runs this function of the Arch package's script. The script finds no commands but the
 # replacements and those that it needs for files, so that it never builds the initrd of this machine.
 package() {
