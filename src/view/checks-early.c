@@ -2,6 +2,7 @@
 
 #include "view/checks.h"
 
+#include "base/directory.h"
 #include "base/rooted.h"
 #include "boot/early-delay.h"
 #include "state/idle-boot.h"
@@ -16,7 +17,7 @@
 
 #define INIT_PROGRAM HEADSTART_LIBEXEC_DIR "/headstart-init"
 #define COST         "what systemd itself reads, a third of a cold boot, is not replayed"
-#define REBUILD      HEADSTART_LIBEXEC_DIR "/rebuild-initrd $(uname -r), then reboot"
+#define PRESETS      "/etc/mkinitcpio.d"
 
 static bool get_status(const Context *c, const char *path, struct stat *ret)
 {
@@ -34,6 +35,34 @@ static char *read_line(const Context *c, const char *path)
         return NULL;
     line[strcspn(line, "\n")] = 0;
     return line;
+}
+
+/* Returns true if mkinitcpio builds the images: it has a preset. */
+static bool has_preset(const Context *c)
+{
+    int fd = rooted_open(c->system_fd, PRESETS, O_RDONLY | O_DIRECTORY);
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+
+    if (directory_from_fd(fd, &dir) < 0)
+        return false;
+    while ((e = directory_next(dir))) {
+        const char *end = strrchr(e->d_name, '.');
+
+        if (end && strcmp(end, ".preset") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns what makes the next boot's initrd start headstart. headstart's files for mkinitcpio have
+ * no effect unless HOOKS names them. */
+static const char *rebuild(const Context *c)
+{
+    if (has_preset(c))
+        return "add headstart to HOOKS of the mkinitcpio configuration that the preset in " PRESETS
+               " names, run mkinitcpio -P, and reboot";
+    return HEADSTART_LIBEXEC_DIR "/rebuild-initrd $(uname -r), then reboot";
 }
 
 /* Finds the image of the running kernel's initrd, by the names that distributions use: with the
@@ -99,7 +128,7 @@ static void explain_late(Checks *checks, const Context *c)
     struct stat image;
 
     if (!find_image(c, &image) && may_have_initrd(c))
-        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+        checks_add(checks, "early", CHECK_NOTE, COST, rebuild(c),
                    "recording and replay begin with systemd's units: this boot's initrd did not "
                    "start headstart, and its image was not found");
     else if (!find_image(c, &image))
@@ -107,7 +136,7 @@ static void explain_late(Checks *checks, const Context *c)
                    "add init=" INIT_PROGRAM " to the kernel command line, see headstart-init(8)",
                    "recording and replay begin with systemd's units: no initrd was found");
     else if (is_initrd_old(c))
-        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+        checks_add(checks, "early", CHECK_NOTE, COST, rebuild(c),
                    "recording and replay begin with systemd's units: the initrd is older than "
                    "headstart");
     else if (image.st_mtime > boot_seconds(c))
@@ -115,7 +144,7 @@ static void explain_late(Checks *checks, const Context *c)
                    "recording and replay begin with systemd's units: the initrd was built after "
                    "this boot began");
     else
-        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+        checks_add(checks, "early", CHECK_NOTE, COST, rebuild(c),
                    "recording and replay begin with systemd's units: this boot's initrd did not "
                    "start headstart");
 }
@@ -128,7 +157,7 @@ static void explain_idle(Checks *checks, const Context *c, const char *why)
 
     checks_add(checks, "early", old ? CHECK_NOTE : CHECK_OK,
                old ? "nothing can start early once there is something to replay" : NULL,
-               old ? REBUILD : NULL, "%s%s", why,
+               old ? rebuild(c) : NULL, "%s%s", why,
                old ? "; the initrd is older than headstart" : "");
 }
 

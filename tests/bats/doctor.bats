@@ -42,3 +42,24 @@ with_root() {
     : >"$HS_STATE/boot.pack"
     [[ $(found early) == "note: "* ]]
 }
+
+@test "doctor: with mkinitcpio, the remedy names HOOKS, because rebuild-initrd changes no configuration" {
+    local program remedy
+    remedy="add headstart to HOOKS of the mkinitcpio configuration that the preset in /etc/mkinitcpio.d names, run mkinitcpio -P, and reboot"
+    program=$(sed -n 's/^#define HEADSTART_LIBEXEC_DIR "\(.*\)"/\1/p' "$HS_BUILD/src/config-paths.h")/headstart-init
+    with_root proc/sys/kernel/osrelease etc/mkinitcpio.d/linux.preset.pacnew boot/initramfs-linux.img "$program"
+    echo 6.12.3-arch1-1 >"$HS_TMP/root/proc/sys/kernel/osrelease"
+    touch -d '2 hours ago' "$HS_TMP/root/boot/initramfs-linux.img"
+    [[ $(found early) == "note: "*" the initrd is older than headstart: ${program%/*}/rebuild-initrd "* ]]
+    : >"$HS_TMP/root/etc/mkinitcpio.d/linux.preset"
+    [[ $(found early) == "note: "*" the initrd is older than headstart: $remedy" ]]
+    rm "$HS_STATE/boot.pack"
+    [[ $(found early) == "note: "*"; the initrd is older than headstart: $remedy" ]]
+    : >"$HS_STATE/boot.pack"
+    touch -d '1 minute' "$HS_TMP/root/boot/initramfs-linux.img"
+    printf 'cpu 1\nbtime %s\n' "$(date -d '1 hour' +%s)" >"$HS_TMP/root/proc/stat"
+    [[ $(found early) == "note: "*" this boot's initrd did not start headstart: $remedy" ]]
+    rm "$HS_TMP/root/boot/initramfs-linux.img"
+    echo 'initrd=\initramfs-linux.img' >"$HS_TMP/root/proc/cmdline"
+    [[ $(found early) == "note: "*", and its image was not found: $remedy" ]]
+}
