@@ -91,12 +91,18 @@ static bool find_image(const Context *c, struct stat *ret)
  * image of the kernel (boot loader specification). */
 static bool may_have_initrd(const Context *c)
 {
+    static const char *const paths[] = {
+            "/etc/kernel/entry-token", "/boot/loader/entries", "/efi/loader",
+            "/boot/efi/loader",        "/efi/EFI/Linux",       "/boot/efi/EFI/Linux",
+            "/boot/EFI/Linux",
+    };
     _cleanup_free_ char *line = read_line(c, "/proc/cmdline");
     struct stat st;
 
-    return (line && strstr(line, "initrd=")) || get_status(c, "/etc/kernel/entry-token", &st) ||
-           get_status(c, "/boot/loader/entries", &st) || get_status(c, "/efi/loader", &st) ||
-           get_status(c, "/efi/EFI/Linux", &st) || get_status(c, "/boot/EFI/Linux", &st);
+    for (size_t i = 0; i < ELEMENTSOF(paths); i++)
+        if (get_status(c, paths[i], &st))
+            return true;
+    return line && strstr(line, "initrd=");
 }
 
 /* Returns the wall clock time at which the kernel started, in seconds; 0: unknown. */

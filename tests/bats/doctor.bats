@@ -63,3 +63,14 @@ with_root() {
     echo 'initrd=\initramfs-linux.img' >"$HS_TMP/root/proc/cmdline"
     [[ $(found early) == "note: "*", and its image was not found: $remedy" ]]
 }
+
+@test "doctor: each directory of a boot loader that may have passed an initrd" {
+    local dir
+    with_root
+    [[ $(found early) == "note: "*": no initrd was found: add init="* ]]
+    for dir in boot/loader/entries {efi,boot/efi}/loader {efi,boot/efi,boot}/EFI/Linux; do
+        mkdir -p "$HS_TMP/root/$dir"
+        [[ $(found early) == "note: "*", and its image was not found: "*"/rebuild-initrd "* ]]
+        rm -rf "$HS_TMP/root/boot" "$HS_TMP/root/efi"
+    done
+}
