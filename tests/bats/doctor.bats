@@ -12,6 +12,11 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
 }
 
+# defined NAME: prints a path from the configuration of the build.
+defined() {
+    sed -n "s/^#define $1 \"\(.*\)\"/\1/p" "$HS_BUILD/src/config-paths.h"
+}
+
 # found CHECK: prints what doctor finds with this check, and the remedy.
 found() {
     run hs doctor --json=short
@@ -46,7 +51,7 @@ with_root() {
 @test "doctor: with mkinitcpio, the remedy names HOOKS, because rebuild-initrd changes no configuration" {
     local program remedy
     remedy="add headstart to HOOKS of the mkinitcpio configuration that the preset in /etc/mkinitcpio.d names, run mkinitcpio -P, and reboot"
-    program=$(sed -n 's/^#define HEADSTART_LIBEXEC_DIR "\(.*\)"/\1/p' "$HS_BUILD/src/config-paths.h")/headstart-init
+    program=$(defined HEADSTART_LIBEXEC_DIR)/headstart-init
     with_root proc/sys/kernel/osrelease etc/mkinitcpio.d/linux.preset.pacnew boot/initramfs-linux.img "$program"
     echo 6.12.3-arch1-1 >"$HS_TMP/root/proc/sys/kernel/osrelease"
     touch -d '2 hours ago' "$HS_TMP/root/boot/initramfs-linux.img"
@@ -73,4 +78,41 @@ with_root() {
         [[ $(found early) == "note: "*", and its image was not found: "*"/rebuild-initrd "* ]]
         rm -rf "$HS_TMP/root/boot" "$HS_TMP/root/efi"
     done
+}
+
+# with_manager UNIT: makes this the display manager.
+with_manager() {
+    mkdir -p "$HS_TMP/root/etc/systemd/system"
+    ln -sf "/lib/systemd/system/$1" "$HS_TMP/root/etc/systemd/system/display-manager.service"
+}
+
+@test "doctor: install-hooks replaces no file, so the administrator has to add the call of the hook" {
+    local file hook line said
+    with_root
+    hook=$(defined HEADSTART_LIBEXEC_DIR)/hook
+    line="[ ! -x $hook ] || $hook user \"\$USERNAME\""
+    for file in gdm3:/etc/gdm3/PostLogin/Default gdm:/etc/gdm3/PostLogin/Default gdm:/etc/gdm/PostLogin/Default; do
+        with_manager "${file%%:*}.service"
+        [[ $(found display-manager) == "note: "*" does not have headstart's hook: ${hook%/hook}/install-hooks install" ]]
+        file=${file#*:}
+        with_root "$file"
+        printf '#!/bin/sh\n# %s\nexit 0\n' "$hook" >"$HS_TMP/root$file"
+        said="note: $file does not call headstart's hook: add this to $file, because install-hooks never replaces a file: $line"
+        [ "$(found display-manager)" = "$said" ]
+        # A link to somewhere else is such a file, too.
+        ln -sf /nowhere "$HS_TMP/root$file"
+        [ "$(found display-manager)" = "$said" ]
+        rm "$HS_TMP/root$file"
+        printf '#!/bin/sh\n%s\n' "$line" >"$HS_TMP/root$file"
+        [[ $(found display-manager) == "ok: "*" is installed: null" ]]
+        # The line succeeds without headstart.
+        sh -euc "$(sed "s,$hook,$HS_TMP/absent,g" "$HS_TMP/root$file")"
+        rm "$HS_TMP/root$file"
+    done
+    with_manager lightdm.service
+    file=/usr/share/lightdm/lightdm.conf.d/00-headstart.conf
+    with_root "$file"
+    [[ $(found display-manager) == *": add this to $file, "*": the lines of $(defined HEADSTART_DATA_DIR)/hooks/lightdm/headstart.conf" ]]
+    cp "$HS_BUILD/hooks/lightdm-headstart.conf" "$HS_TMP/root$file"
+    [[ $(found display-manager) == "ok: "*" is installed: null" ]]
 }
