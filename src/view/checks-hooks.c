@@ -2,6 +2,7 @@
 
 #include "view/checks.h"
 
+#include "base/directory.h"
 #include "base/rooted.h"
 
 #include <fcntl.h>
@@ -93,6 +94,89 @@ static void explain_other_file(Checks *checks, const Hook *h)
                "%s does not call headstart's hook", h->path);
 }
 
+#define SDDM_PROGRAM PROGRAM "-sddm-display"
+
+/* Which file sets DisplayCommand= last. */
+typedef struct DisplayCommand {
+    char path[PATH_MAX];
+    bool ours; /* it runs headstart's hook */
+} DisplayCommand;
+
+/* Reads a file as SDDM does (ConfigBase::loadInternal() in its src/common/ConfigReader.cpp).
+ * Returns true and sets *ret if the file sets DisplayCommand=. */
+static bool read_display_command(const Context *c, const char *path, DisplayCommand *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    bool x11 = false, found = false;
+
+    if (rooted_read(c->system_fd, path, HOOK_SIZE_MAX, &text, NULL) < 0)
+        return false;
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char section[16], sign;
+
+        line[strcspn(line, "#")] = 0;
+        if (!strchr(line, '=') && sscanf(line, " [%15[^]]", section) == 1)
+            x11 = strcmp(section, "X11") == 0 || strcmp(section, "XDisplay") == 0;
+        if (!x11 || sscanf(line, " DisplayCommand %c", &sign) != 1 || sign != '=')
+            continue;
+        ret->ours = strstr(line, SDDM_PROGRAM);
+        found = true;
+    }
+    if (found)
+        snprintf(ret->path, sizeof(ret->path), "%s", path);
+    return found;
+}
+
+/* Reads the files of a directory whose names come after a name. */
+static void read_display_commands(const Context *c, const char *path, const char *after,
+                                  DisplayCommand *ret)
+{
+    int fd = rooted_open(c->system_fd, path, O_RDONLY | O_DIRECTORY);
+    _cleanup_closedir_ DIR *dir = NULL;
+    char last[NAME_MAX + 1], file[PATH_MAX];
+    const struct dirent *e;
+
+    if (directory_from_fd(fd, &dir) < 0)
+        return;
+    snprintf(last, sizeof(last), "%s", after);
+    while ((e = directory_next(dir))) {
+        snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
+        if (e->d_name[0] != '.' && strcmp(e->d_name, last) > 0 &&
+            read_display_command(c, file, ret))
+            snprintf(last, sizeof(last), "%s", e->d_name);
+    }
+}
+
+/* Returns true if a file that SDDM reads after the hook's file overrides it, for example
+ * default.conf on Arch Linux. SDDM reads the files in the order of this function. */
+static bool is_overridden(const Context *c, const Hook *h, DisplayCommand *ret)
+{
+    *ret = (DisplayCommand){.ours = true};
+    if (strcmp(h->service, "sddm.service") != 0)
+        return false;
+    read_display_commands(c, "/usr/lib/sddm/sddm.conf.d", strrchr(h->path, '/') + 1, ret);
+    read_display_commands(c, "/etc/sddm.conf.d", "", ret);
+    (void)read_display_command(c, "/etc/sddm.conf", ret);
+    return !ret->ours;
+}
+
+/* Says whether the display manager runs the hook, which is installed. */
+static void explain_installed(Checks *checks, const Context *c, const Hook *h)
+{
+    DisplayCommand command;
+
+    if (is_overridden(c, h, &command))
+        checks_add(checks, "display-manager", CHECK_NOTE,
+                   "the login pack is replayed later, by headstart-replay-login.service",
+                   "set DisplayCommand=" SDDM_PROGRAM " in the section [X11] of /etc/sddm.conf",
+                   "%s sets DisplayCommand= after headstart's file, so SDDM does not run the hook",
+                   command.path);
+    else
+        checks_add(checks, "display-manager", CHECK_OK, NULL, NULL, "the hook of %s is installed",
+                   h->service);
+}
+
 void checks_add_hooks(Checks *checks, const Context *c)
 {
     char manager[PATH_MAX];
@@ -109,8 +193,7 @@ void checks_add_hooks(Checks *checks, const Context *c)
             continue;
         known = true;
         if (is_installed(c, hooks + i)) {
-            checks_add(checks, "display-manager", CHECK_OK, NULL, NULL,
-                       "the hook of %s is installed", service);
+            explain_installed(checks, c, hooks + i);
             return;
         }
         if (!other && exists(c, hooks[i].path))

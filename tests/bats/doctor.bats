@@ -116,3 +116,42 @@ with_manager() {
     cp "$HS_BUILD/hooks/lightdm-headstart.conf" "$HS_TMP/root$file"
     [[ $(found display-manager) == "ok: "*" is installed: null" ]]
 }
+
+@test "doctor: the file that overrides DisplayCommand= of SDDM's hook" {
+    local ours system=/usr/lib/sddm/sddm.conf.d own=/etc/sddm.conf.d remedy file
+    ours=DisplayCommand=$(defined HEADSTART_LIBEXEC_DIR)/hook-sddm-display
+    remedy="set $ours in the section [X11] of /etc/sddm.conf"
+    with_root
+    with_manager sddm.service
+    mkdir -p "$HS_TMP/root"{$system,$own}
+    ln -s "$(defined HEADSTART_DATA_DIR)/hooks/sddm/headstart.conf" "$HS_TMP/root$system/00-headstart.conf"
+    # overridden FILE: checks that doctor reports the file. Without a FILE, nothing overrides the hook.
+    overridden() {
+        if [ "$1" ]; then
+            [ "$(found display-manager)" = "note: $1 sets DisplayCommand= after headstart's file, so SDDM does not run the hook: $remedy" ]
+        else
+            [ "$(found display-manager)" = "ok: the hook of sddm.service is installed: null" ]
+        fi
+    }
+    overridden ""
+    # SDDM reads neither hidden files nor comments, and other sections have no such key.
+    for file in 00-a .zzz; do
+        printf '[X11]\nDisplayCommand=x\n' >"$HS_TMP/root$system/$file"
+    done
+    printf '[X11]\n#DisplayCommand=x\nDisplayCommands=x\n[Wayland]\nDisplayCommand=x\n' >"$HS_TMP/root$system/default.conf"
+    overridden ""
+    # As on Arch Linux.
+    printf '[General]\nNumlock=none\n\n[X11]\n# Path\nDisplayCommand=/usr/share/sddm/scripts/Xsetup\n' \
+        >"$HS_TMP/root$system/default.conf"
+    overridden $system/default.conf
+    # The last file counts, whatever its name and the name of the section before SDDM 0.14.
+    for file in b a c; do
+        printf ' [XDisplay] # old\n DisplayCommand = x\n' >"$HS_TMP/root$own/$file"
+    done
+    overridden $own/c
+    printf '[X11]\nDisplayCommand=\n' >"$HS_TMP/root/etc/sddm.conf"
+    overridden /etc/sddm.conf
+    # The remedy ends the note.
+    printf '[X11]\n%s\n' "$ours" >"$HS_TMP/root/etc/sddm.conf"
+    overridden ""
+}
