@@ -18,7 +18,6 @@
 #include <sys/sysmacros.h>
 
 #define MEMORY_LOW     (512U << 20)
-#define WANTS_BELOW    "/etc/systemd/system"
 #define RECORD_SERVICE "headstart-record.service"
 #define REPLAY_SERVICE "headstart-replay-boot.service"
 
@@ -214,10 +213,10 @@ static void check_filesystems(Checks *checks, const Context *c)
     check_schedulers(checks, c, &mounts);
 }
 
-/* Returns true if the unit is enabled: linked in a directory TARGET.wants. */
-static bool is_enabled(const Context *c, const char *unit)
+/* Returns true if a directory TARGET.wants below `path` has a link to the unit. */
+static bool is_wanted(const Context *c, const char *path, const char *unit)
 {
-    int fd = rooted_open(c->system_fd, WANTS_BELOW, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = rooted_open(c->system_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_closedir_ DIR *dir = NULL;
     const struct dirent *e;
     bool found = false;
@@ -225,14 +224,22 @@ static bool is_enabled(const Context *c, const char *unit)
     if (directory_from_fd(fd, &dir) < 0)
         return false;
     while (!found && (e = directory_next(dir))) {
-        char path[600];
+        char entry[600];
 
         if (!strstr(e->d_name, ".wants"))
             continue;
-        snprintf(path, sizeof(path), "%s/%s", e->d_name, unit);
-        found = faccessat(dirfd(dir), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        snprintf(entry, sizeof(entry), "%s/%s", e->d_name, unit);
+        found = faccessat(dirfd(dir), entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     }
     return found;
+}
+
+/* Returns true if the unit is enabled by systemctl, or by a package or image with links below
+ * /usr. */
+static bool is_enabled(const Context *c, const char *unit)
+{
+    return is_wanted(c, "/etc/systemd/system", unit) ||
+           is_wanted(c, "/usr/lib/systemd/system", unit);
 }
 
 /* What does not work after a unit has failed. Nothing starts such a unit again by itself. */
@@ -279,7 +286,16 @@ static bool check_failed(Checks *checks)
 
 static void check_units(Checks *checks, const Context *c)
 {
-    static const char *const units[] = {RECORD_SERVICE, REPLAY_SERVICE, "headstart-learn.path"};
+    /* The units in data/90-headstart.preset. */
+    static const char *const units[] = {
+            RECORD_SERVICE,
+            "headstart-record-late.service",
+            "headstart-learn.path",
+            "headstart-learn.timer",
+            "headstart-plan.service",
+            REPLAY_SERVICE,
+            "headstart-replay-login.service",
+    };
     bool systemd = c->system_fd == AT_FDCWD && systemctl_available();
     bool failed = systemd && check_failed(checks);
     size_t n = 0;

@@ -482,7 +482,7 @@ planned() {
     printf 'MemTotal: 8000000 kB\nMemFree: 1000000 kB\nMemAvailable: 4000000 kB\n' >"$root/proc/meminfo"
     echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
     echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
-    for unit in headstart-record.service headstart-replay-boot.service; do
+    for unit in headstart-{record,record-late,plan,replay-boot,replay-login}.service headstart-learn.timer; do
         ln -s /nowhere "$root/etc/systemd/system/sysinit.target.wants/$unit"
     done
     ln -s /nowhere "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"

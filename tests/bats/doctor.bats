@@ -155,3 +155,21 @@ with_manager() {
     printf '[X11]\n%s\n' "$ours" >"$HS_TMP/root/etc/sddm.conf"
     overridden ""
 }
+
+@test "doctor: each unit of the preset that is not enabled" {
+    local unit units dir wants
+    mapfile -t units < <(sed -n 's/^enable //p' "$HS_SOURCE/data/90-headstart.preset")
+    [ "${#units[@]}" -ge 7 ]
+    for dir in etc usr/lib; do
+        wants=$HS_TMP/root/$dir/systemd/system/some.target.wants
+        with_root "${units[@]/#/${wants#"$HS_TMP/root/"}/}"
+        [ "$(found units)" = "ok: the units are enabled: null" ]
+        for unit in "${units[@]}"; do
+            mv "$wants/$unit" "$wants/.."
+            [ "$(found units)" = "problem: $unit is not enabled: headstart enable" ]
+            mv "$wants/../$unit" "$wants"
+        done
+        rm -r "$HS_TMP/root/$dir/systemd"
+    done
+    [ "$(found units | sort)" = "$(printf 'problem: %s is not enabled: headstart enable\n' "${units[@]}" | sort)" ]
+}
