@@ -36,10 +36,10 @@ static void check_kernel(Checks *checks, const Context *c)
     if (rooted_read(c->system_fd, "/proc/sys/kernel/osrelease", 4096, &release, NULL) < 0 ||
         sscanf(release, "%u.%u", &major, &minor) != 2)
         return;
-    if (major < 5 || (major == 5 && minor < 9))
+    if (major < 5 || (major == 5 && minor < 10))
         checks_add(checks, "kernel", CHECK_PROBLEM, "nothing can be recorded",
-                   "boot a kernel from 5.9 on", "Linux %u.%u does not report names of opened files",
-                   major, minor);
+                   "boot a kernel from 5.10 on",
+                   "Linux %u.%u is older than Linux 5.10, which headstart needs", major, minor);
     else if (!exists(c, "/proc/sys/fs/fanotify"))
         checks_add(checks, "kernel", CHECK_PROBLEM, "nothing can be recorded",
                    "boot a kernel with CONFIG_FANOTIFY", "the kernel has no fanotify");

@@ -173,3 +173,15 @@ with_manager() {
     done
     [ "$(found units | sort)" = "$(printf 'problem: %s is not enabled: headstart enable\n' "${units[@]}" | sort)" ]
 }
+
+@test "doctor: the oldest kernel is that of the README" {
+    local oldest release
+    oldest=$(tr '\n' ' ' <"$HS_SOURCE/README.md" | sed -n 's/.* needs Linux \([0-9.]*[0-9]\).*/\1/p')
+    with_root proc/sys/kernel/osrelease proc/sys/fs/fanotify/max_user_marks
+    for release in 4.19.300 5.$((${oldest#5.} - 1)).16-some; do
+        echo "$release" >"$HS_TMP/root/proc/sys/kernel/osrelease"
+        [[ $(found kernel) == "problem: Linux ${release%.*} is older than Linux $oldest, "*": boot a kernel from $oldest on" ]]
+    done
+    echo "$oldest.0" >"$HS_TMP/root/proc/sys/kernel/osrelease"
+    [[ $(found kernel) == "note: Linux $oldest has no cachestat(2): "* ]]
+}
