@@ -45,10 +45,12 @@ struct StageMachine {
     usec_t clock; /* the clock of this state machine, from CLOCK_ZERO; never steps back */
     Stage stage;  /* _STAGE_INVALID: none */
     uint32_t uid;
-    usec_t since;    /* when the stage began */
-    bool enough;     /* the session's recording has ended */
-    uint32_t served; /* the only user of the session; UID_INVALID: there are several */
-    usec_t finished; /* when the boot finished; USEC_INFINITY: not yet */
+    usec_t since;       /* when the stage began */
+    bool enough;        /* the session's recording has ended */
+    uint32_t served;    /* the only user of the session; UID_INVALID: there are several */
+    usec_t changed;     /* when `served` was set */
+    unsigned n_changes; /* how often it has changed in this session */
+    usec_t finished;    /* when the boot finished; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
     bool greeter; /* a greeter has run in this boot */
     unsigned n_logins, n_members;
@@ -74,6 +76,10 @@ struct StageMachine {
  * Therefore the attempts of a user are limited, too: to this many for each login that
  * user_logins_max permits. */
 #define ATTEMPTS_PER_LOGIN 8
+
+/* One further user who comes and leaves changes the users of a session twice without delay. */
+#define FREE_CHANGES         2U
+#define CHANGE_DOUBLINGS_MAX 10U
 
 SessionClass session_class_from_string(const char *s)
 {
@@ -350,6 +356,8 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
     /* That one user of a shared login is left is decided later, because the recording belongs to no
      * single user. */
     m->served = ret->others ? UID_INVALID : ret->uid;
+    m->changed = m->clock;
+    m->n_changes = 0;
 }
 
 static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
@@ -516,9 +524,24 @@ static void check_login(StageMachine *m, StageDecision *ret)
     }
 }
 
+/* Returns how long the users of the session stay as they are after the last change. This time
+ * doubles, because a user can log in and out, or change the type of a session, in a loop. The
+ * session of a user who has left ends at once. */
+static usec_t change_delay(const StageMachine *m)
+{
+    const LoginSession *left = m->served == UID_INVALID ? NULL : find_login(m, m->served);
+
+    if (m->n_changes < FREE_CHANGES ||
+        (m->served != UID_INVALID && (!left || left->uid != m->served)))
+        return 0;
+    return m->p.users_usec << MIN(m->n_changes - FREE_CHANGES, CHANGE_DOUBLINGS_MAX);
+}
+
 static void change_users(StageMachine *m, StageDecision *ret)
 {
     m->served = only_user(m);
+    m->changed = m->clock;
+    m->n_changes++;
     *ret = (StageDecision){
             .action = STAGE_ACTION_USERS,
             .stage = STAGE_SESSION,
@@ -536,7 +559,7 @@ static void check_session(StageMachine *m, StageDecision *ret)
         there = is_login(m, s) && (s->uid == m->uid || m->uid == UID_INVALID);
     if (!there)
         begin_session(m, m->uid, false, ret);
-    else if (m->served != only_user(m))
+    else if (m->served != only_user(m) && m->clock - m->changed >= change_delay(m))
         change_users(m, ret);
     else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
         m->enough = true;
@@ -675,7 +698,8 @@ static usec_t time_left(usec_t clock, usec_t since, usec_t span)
 /* Returns the time until other users of the session may have to be decided. */
 static usec_t users_due(const StageMachine *m)
 {
-    usec_t due = m->served == only_user(m) ? USEC_INFINITY : 1;
+    usec_t due = m->served == only_user(m) ? USEC_INFINITY
+                                           : time_left(m->clock, m->changed, change_delay(m));
 
     for (const LoginSession *s = m->sessions; s; s = s->hh.next)
         if (is_login(m, s) && is_too_young(m, s))

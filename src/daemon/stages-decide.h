@@ -22,7 +22,8 @@
  *
  * During a session further users log in without a login that is recorded, and users leave. The
  * session then continues with the users who are there. If it has one user, a further one counts
- * after `users_usec`, so that nobody disturbs the session of another user by logging in and out. */
+ * after `users_usec`. After two changes each further one waits for `users_usec` and twice as long
+ * each time, so that nobody disturbs the session of another user by logging in and out. */
 
 #include "base/time-util.h"
 #include "base/uid.h"

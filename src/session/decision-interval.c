@@ -7,7 +7,7 @@
 usec_t decision_interval_next(usec_t interval_usec, usec_t since_usec, uint64_t n_starts,
                               usec_t cycle_usec)
 {
-    usec_t max = MAX(cycle_usec, DECISION_INTERVAL_MIN_USEC);
+    usec_t max = MIN(MAX(cycle_usec, DECISION_INTERVAL_MIN_USEC), DECISION_INTERVAL_MAX_USEC);
 
     if (n_starts == 0 || since_usec / n_starts >= DECISION_RARE_USEC)
         return DECISION_INTERVAL_MIN_USEC;

@@ -196,6 +196,16 @@ TEST(users_come_and_go, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {132, GONE, "4", CHANGES(1000)}, {133, IS_UP, "5", 1001, CONSOLE, .age = 11}, {134, GONE, "5"},
      {160, IS_UP, "6", 1002, CONSOLE, .age = 11}, {208, NOTHING}, {209, GONE, "6"}, {300, NOTHING},
      {500, GONE, "2", PAUSES})
+/* A user turns a session of ssh into one of a screen and back, in a loop. The third change waits
+ * for a minute and the fourth for two. */
+TEST(users_change_in_a_loop, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, IS_UP, "4", 1001, CONSOLE, .age = 11},
+     {200, NOTHING, CHANGES(1000), .others = true}, {201, GONE, "4", CHANGES(1000)},
+     {202, IS_UP, "5", 1001, CONSOLE, .age = 100}, {260, NOTHING},
+     {262, NOTHING, CHANGES(1000), .others = true}, {263, GONE, "5"},
+     {264, IS_UP, "6", 1001, CONSOLE, .age = 100}, {265, GONE, "6"}, {381, NOTHING},
+     {382.5, NOTHING, CHANGES(1000)}, {500, GONE, "2", PAUSES})
 /* Of a login that two users share, first one and then the other is left. */
 TEST(shared_users_leave, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
@@ -631,6 +641,7 @@ int main(void)
             cmocka_unit_test(second_user),
             cmocka_unit_test(first_user_leaves),
             cmocka_unit_test(users_come_and_go),
+            cmocka_unit_test(users_change_in_a_loop),
             cmocka_unit_test(shared_users_leave),
             cmocka_unit_test(common_session),
             cmocka_unit_test(hanging_job),
