@@ -123,7 +123,7 @@ static int print(const Context *c, const Request *q)
     if (c->quiet)
         return 0;
     if (q->now) {
-        puts("Recording now: headstart-record.service is restarted.");
+        puts("Recording now: headstart-record.service was restarted.");
         return 0;
     }
     fputs("The next ", stdout);
@@ -134,11 +134,22 @@ static int print(const Context *c, const Request *q)
     return 0;
 }
 
-static int run(Context *c)
+/* Returns 0, or an error that systemctl or this function has reported. */
+static int restart_recording(const Context *c)
 {
     static const char *const restart[] = {"restart", "headstart-record.service", NULL};
+    Progress progress = progress_start("Waiting for systemd", c->quiet);
+    int r = systemctl_run(restart, false);
+
+    progress_done(&progress);
+    if (r < 0)
+        return cli_error(r, "cannot run systemctl: %m");
+    return r > 0 ? cli_error(EIO, "systemctl restart headstart-record.service failed") : 0;
+}
+
+static int run(Context *c)
+{
     Request q = {.stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN, .uid = UID_INVALID};
-    Progress progress;
     int r = parse_options(c, &q);
 
     if (r < 0)
@@ -147,15 +158,9 @@ static int run(Context *c)
         return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
                                      "record' to record now");
     r = write_requests(c, &q);
-    if (r >= 0)
-        r = print(c, &q);
-    if (r < 0 || !q.now)
-        return r;
-    fflush(stdout);
-    progress = progress_start("Waiting for systemd", c->quiet);
-    r = systemctl_run(restart, false);
-    progress_done(&progress);
-    return r < 0 ? cli_error(r, "cannot run systemctl: %m") : r;
+    if (r >= 0 && q.now)
+        r = restart_recording(c);
+    return r < 0 ? r : print(c, &q);
 }
 
 const Verb verb_rerecord = {

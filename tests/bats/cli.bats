@@ -238,6 +238,28 @@ JSON
     ! ls "$HS_STATE"/rerecord* || false
 }
 
+@test "rerecord --now says that it records only if systemd has restarted the recording" {
+    need_root
+    mkdir "$HS_TMP/bin"
+    chmod 0755 "$HS_TMP"
+    printf '#!/bin/sh\necho "$@" >"%s/called"\nexit 5\n' "$HS_TMP" >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/systemctl"
+    now() {
+        PATH=$HS_TMP/bin:$PATH run --separate-stderr unshare --mount sh -c 'mount -t tmpfs none /run &&
+            mkdir -p /run/systemd/system && exec "$1" --state="$2" rerecord --now' sh "$HEADSTART" "$HS_STATE"
+    }
+    now
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"systemctl restart headstart-record.service failed"* ]]
+    [ "$(<"$HS_TMP/called")" = "restart headstart-record.service" ]
+    sed -i 's/exit 5/exit 0/' "$HS_TMP/bin/systemctl"
+    now
+    [ "$status" -eq 0 ]
+    [ "$output" = "Recording now: headstart-record.service was restarted." ]
+}
+
 # --- show: bad input --------------------------------------------------------------------------------------------
 
 @test "show: a foreign file is refused in one line" {
