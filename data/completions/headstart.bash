@@ -51,6 +51,10 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -W 'boot login' -- "$cur")
         return
         ;;
+    'plan --policy')
+        mapfile -t COMPREPLY < <(compgen -W 'auto off metadata concurrent gate idle' -- "$cur")
+        return
+        ;;
     *' --state' | *' --root')
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -76,7 +80,7 @@ _headstart() {
         return
         ;;
     *' --policy')
-        mapfile -t COMPREPLY < <(compgen -W 'off metadata concurrent gate idle' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'metadata concurrent gate idle' -- "$cur")
         return
         ;;
     *' --ioprio')

@@ -29,7 +29,7 @@ static const Option global_options[] = {
         {GLOBAL_ROOT, 0, "root", "DIR",
          "Directory to which the paths in traces, model and\npacks are relative [/]"},
         {GLOBAL_JSON, 0, "json", "MODE", "Print JSON: short, pretty or off"},
-        {GLOBAL_QUIET, 'q', "quiet", NULL, "Print errors only"},
+        {GLOBAL_QUIET, 'q', "quiet", NULL, "Print no summary, note or progress"},
         {0},
 };
 

@@ -30,7 +30,8 @@ typedef struct BusListener {
     void *arg;
 } BusListener;
 
-/* Reports an event that consists of a kind and the object path of a session (or NULL). */
+/* Reports an event that consists of a kind and the object path of a session (or NULL). Returns what
+ * on_event() returns. */
 int bus_report(const BusListener *l, StageEventKind kind, const char *id);
 
 /* Returns true if the message is an error reply. Calls on_reply() if it is not an error, and
@@ -47,7 +48,7 @@ typedef struct BusProperties {
     const char *class, *type, *state, *seat, *service;
     const char *load_state, *active_state;
     uint32_t uid, job;
-    uint64_t since, active_since;
+    uint64_t since, active_since; /* CLOCK_MONOTONIC, in microseconds */
 } BusProperties;
 
 /* Reads the reply to org.freedesktop.DBus.Properties.GetAll. Returns 0 or a negative errno. */

@@ -98,10 +98,12 @@ DEFINE_CLEANUP(Predictor *, predictor_free);
  * have jumped. Without a call the events' clock serves as the wall clock. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
-/* Begins a session of that user: no application runs, and no item was accessed yet. */
+/* Begins a session of that user: no application runs, and no item was accessed yet. Returns 0 or
+ * -ENOMEM. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
 /* Ends the session. The time of applications that still run ends here, but only `preload` counts
- * them as exited. Begin and end are optional; a begin ends the previous session. */
+ * them as exited. Begin and end are optional; a begin ends the previous session. Returns 0 or
+ * -ENOMEM. */
 int predictor_end(Predictor *p, usec_t now);
 
 /* Learns from one event. Returns 0, -EINVAL (kind or item out of range; nothing is learned),
